@@ -42,9 +42,8 @@ std::uint64_t number_of_process(Word& word) noexcept {
 ForkGuard::ForkGuard() noexcept
     : word_(the_word()), process_(word_ != nullptr ? number_of_process(*word_) : 0), pid_(::getpid()) {}
 
-bool ForkGuard::is_forked_child() const noexcept {
-  if (word_ == nullptr) return ::getpid() != pid_;
-  return word_->load(std::memory_order_relaxed) != process_;
+bool ForkGuard::is_other_process() const noexcept {
+  return ::getpid() != pid_;
 }
 
 }  // namespace col::core

@@ -9,21 +9,6 @@
 namespace col {
 namespace {
 
-Request request_of(const Call& call, const Options& options) {
-  if (static_cast<std::size_t>(call.collective) >= kCollectives.size() || row_of(call.collective).is_message)
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("{} is no collective; for messages there are send() and recv()", to_string(call.collective)));
-  return {.collective = call.collective,
-          .in = call.in,
-          .out = call.out,
-          .in_counts = call.in_counts,
-          .out_counts = call.out_counts,
-          .op = options.op,
-          .root = options.root,
-          .stream = options.stream};
-}
-
 group::Leg leg_of(const Message& message) {
   group::Leg leg{.sending = message.direction == Message::Direction::send, .peer = message.peer, .tag = message.tag};
   leg.view = leg.sending ? message.sent : ConstTensorView(message.received);
@@ -103,10 +88,10 @@ void Group::destroy() {
 }
 
 void Group::run(const Call& call, const Options& options) {
-  state().collectives().run(request_of(call, options), options);
+  state().collectives().run(call, options);
 }
 Work Group::start(const Call& call, const Options& options) {
-  return state().work_of(state().collectives().start(request_of(call, options), options));
+  return state().work_of(state().collectives().start(call, options));
 }
 
 // ---- Point to point

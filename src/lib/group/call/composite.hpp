@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/fast_tls.hpp"
+
 namespace col::group {
 
 class Composite {
@@ -19,7 +21,7 @@ class Composite {
   static std::string_view current() noexcept { return current_; }
 
  private:
-  static inline thread_local std::string_view current_;
+  COL_FAST_TLS static inline thread_local std::string_view current_;
 
   std::string_view outer_;
 };

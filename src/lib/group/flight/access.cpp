@@ -1,20 +1,47 @@
 #include "group/flight/access.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <new>
 #include <thread>
 #include <utility>
 
+#include "core/fast_tls.hpp"
 #include "group/flight/unattended.hpp"
 
 namespace col::group {
 namespace {
 
+// A thread that waits for a gate yields this often, and then sleeps between its looks.
+constexpr int kGateYields = 100;
+constexpr auto kGatePause = std::chrono::microseconds(50);
+
 // The group that this thread moves on without being in a call of it.
-thread_local const Access* moved_on = nullptr;
+COL_FAST_TLS thread_local const Access* moved_on = nullptr;
+
+// Between two looks at a gate.
+void give_way(int turn) noexcept {
+  if (turn < kGateYields)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(kGatePause);
+}
 
 }  // namespace
+
+// ---- Gate
+
+// Says first that it comes, so that no other thread begins to move the group on.
+bool Gate::enter_slowly() noexcept {
+  if ((state_.fetch_or(kUsed, std::memory_order_acquire) & kUsed) != 0) return false;
+  for (int turn = 0; (state_.load(std::memory_order_acquire) & kMoved) != 0; ++turn) give_way(turn);
+  return true;
+}
+
+void Gate::lock() noexcept {
+  for (int turn = 0; !try_lock(); ++turn) give_way(turn);
+}
 
 // ---- Turns
 
@@ -102,15 +129,14 @@ void Turn::require_may_wait(const Access& access) {
 void Access::enter(std::optional<Duration> timeout) {
   if (timeout) Turn::require_may_wait(*this);
   begin_turn(timeout.value_or(core_.timeout()));
-  // acquire pairs with the release in leave(): the next call, maybe in another thread, sees what this one wrote.
-  if (!in_use_.exchange(true, std::memory_order_acquire)) return;
+  if (gate_.enter()) return;
   end_turn();
   require_usable();  // with turns, it is in use by who destroys it, or by this thread
   throw_in_use();
 }
 
 void Access::leave() noexcept {
-  in_use_.store(false, std::memory_order_release);
+  gate_.leave();
   end_turn();
 }
 
@@ -146,7 +172,7 @@ bool Access::wait_for_turn(const Deadline& deadline, const Deadline& until) {
 }
 
 // Called at the begin and the end of a call: operations in flight are moved forward by their own waits, or else by the
-// waits of all others. Requires: mutex_ is held.
+// waits of all others. Requires: this thread has the gate.
 void Access::leave_to_others(bool leaves) noexcept {
   leaves = leaves && !flight_.active().empty() && !destroyed_;
   if (leaves == is_left_to_others_) return;
@@ -162,9 +188,8 @@ void Access::leave_to_others(bool leaves) noexcept {
 }
 
 bool Access::move_on_unattended() {
-  // Before the lock, which this thread may hold if the group is in use. acquire: as in Use.
-  if (is_inside() || in_use_.load(std::memory_order_acquire)) return true;
-  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (is_inside()) return true;
+  const std::unique_lock lock(gate_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
   if (core_.is_forked_child()) return false;
   if (destroyed_) {
@@ -199,23 +224,22 @@ void Access::time_out(Pending& pending) noexcept {
   if (flight_.active().empty()) leave_to_others(false);
 }
 
-std::unique_lock<std::mutex> Access::lock_unless_used() {
-  std::unique_lock lock(mutex_, std::defer_lock);
+std::unique_lock<Gate> Access::lock_unless_used() {
+  std::unique_lock lock(gate_, std::defer_lock);
   for (;; std::this_thread::yield()) {
-    if (in_use_.load(std::memory_order_acquire)) return {};
-    if (lock.try_lock()) return lock;  // only who moves the group on holds it without that flag, for moments
+    if (gate_.is_used()) return {};
+    if (lock.try_lock()) return lock;  // only who moves the group on holds it otherwise, for moments
   }
 }
 
-std::unique_lock<std::mutex> Access::try_lock() {
-  // acquire pairs with Use. The lock may be this thread's.
-  if (is_inside() || in_use_.load(std::memory_order_acquire)) return {};
-  return std::unique_lock(mutex_, std::try_to_lock);
+std::unique_lock<Gate> Access::try_lock() {
+  if (is_inside()) return {};
+  return std::unique_lock(gate_, std::try_to_lock);
 }
 
-std::unique_lock<std::mutex> Access::lock_if_destroyed() {
+std::unique_lock<Gate> Access::lock_if_destroyed() {
   if (!destroyed_ || core_.is_forked_child()) return {};
-  return std::unique_lock(mutex_);
+  return std::unique_lock(gate_);
 }
 
 }  // namespace col::group

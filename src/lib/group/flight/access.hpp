@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -14,6 +15,38 @@
 #include "group/flight/flight.hpp"
 
 namespace col::group {
+
+// One word that says who touches what a group has in flight, so that a call takes one locked instruction and not three:
+// a call, which others do not wait for but are refused; or a thread that moves things on, for moments.
+class Gate {
+ public:
+  // False if a call uses the group. Waits for a thread that moves it on, which takes moments.
+  bool enter() noexcept {
+    std::uint32_t state = 0;
+    // acquire pairs with the release in leave(): the next call, maybe in another thread, sees what this one wrote.
+    return state_.compare_exchange_strong(state, kUsed, std::memory_order_acquire, std::memory_order_relaxed) ||
+           enter_slowly();
+  }
+  // Nobody moves on what is used: there is no other bit.
+  void leave() noexcept { state_.store(0, std::memory_order_release); }
+  bool is_used() const noexcept { return (state_.load(std::memory_order_acquire) & kUsed) != 0; }
+
+  // For threads that move the group on: std::unique_lock. They must not wait for one another while they hold it.
+  bool try_lock() noexcept {
+    std::uint32_t state = 0;
+    return state_.compare_exchange_strong(state, kMoved, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+  void lock() noexcept;
+  // A call may have said meanwhile that it comes next.
+  void unlock() noexcept { state_.fetch_and(~kMoved, std::memory_order_release); }
+
+ private:
+  static constexpr std::uint32_t kUsed = 1, kMoved = 2;
+
+  bool enter_slowly() noexcept;
+
+  std::atomic<std::uint32_t> state_{0};
+};
 
 // Threads that use one group in turn, in the order of their arrival: ContextSpec::serialize.
 class Turns {
@@ -58,12 +91,12 @@ class Access {
   // For memory that is to be freed. Waits for others that move the group on, which takes moments, but not for a call:
   // an empty lock if the group is in use. A call that begins meanwhile waits for the lock and is not refused. It also
   // works when the group was destroyed, because a call in another thread may not have ended.
-  std::unique_lock<std::mutex> lock_unless_used();
+  std::unique_lock<Gate> lock_unless_used();
   // Empty if anybody uses the group or moves it on.
-  std::unique_lock<std::mutex> try_lock();
+  std::unique_lock<Gate> try_lock();
   // For an operation that the group's end has ended. Empty if the group was not destroyed, or if this is a forked
   // child.
-  std::unique_lock<std::mutex> lock_if_destroyed();
+  std::unique_lock<Gate> lock_if_destroyed();
 
   // For a group that was destroyed while a call used it: ends what the call leaves in flight, when others move it on.
   void end_what_is_left() noexcept { is_left_over_ = true; }
@@ -97,10 +130,9 @@ class Access {
   Flight& flight_;
   std::weak_ptr<Access> self_;
   Turns turns_;  // of threads that want to set the next member, if their calls are serialized
-  std::atomic<bool> in_use_{false};
   std::atomic<bool> destroyed_{false};
   std::atomic<bool> is_left_over_{false};
-  std::mutex mutex_;                // guards the member below, the channels, and what is in flight
+  Gate gate_;                       // guards the member below, the channels, and what is in flight
   bool is_left_to_others_ = false;  // in Unattended
 };
 
@@ -159,19 +191,16 @@ class Use {
     access_.require_usable();
     access_.require_not_inside();
     access_.enter(timeout);
-    lock_ = std::unique_lock(access_.mutex_);
     try {
       access_.require_usable();  // again: another thread may have destroyed it in between
       access_.leave_to_others(false);
     } catch (...) {
-      lock_.unlock();
       access_.leave();
       throw;
     }
   }
   ~Use() {
     access_.leave_to_others(true);
-    lock_.unlock();
     access_.leave();
   }
   Use(const Use&) = delete;
@@ -179,31 +208,27 @@ class Use {
 
  private:
   Access& access_;
-  std::unique_lock<std::mutex> lock_;
 };
 
 // The use that destroys a group. False if a call is in progress, maybe in another thread: that has to be ended.
 class LastUse {
  public:
   explicit LastUse(Access& access) noexcept : access_(access) {
-    // acquire: as in Access::enter().
-    if (access_.is_inside() || access_.in_use_.exchange(true, std::memory_order_acquire)) return;
-    lock_ = std::unique_lock(access_.mutex_);
+    if (access_.is_inside() || !access_.gate_.enter()) return;
+    has_entered_ = true;
     access_.leave_to_others(false);
   }
   ~LastUse() {
-    if (!lock_) return;
-    lock_.unlock();
-    access_.in_use_.store(false, std::memory_order_release);
+    if (has_entered_) access_.gate_.leave();
   }
   LastUse(const LastUse&) = delete;
   LastUse& operator=(const LastUse&) = delete;
 
-  explicit operator bool() const noexcept { return lock_.owns_lock(); }
+  explicit operator bool() const noexcept { return has_entered_; }
 
  private:
   Access& access_;
-  std::unique_lock<std::mutex> lock_;
+  bool has_entered_ = false;
 };
 
 }  // namespace col::group

@@ -30,8 +30,7 @@ Error Core::error_about(int culprit, ErrorCode code, std::string_view message) c
   return with_world_rank(Error(code, message, name(), culprit), surroundings().peers);
 }
 
-void Core::check_named(std::string_view named) const {
-  if (named == Options().group || named == name()) return;
+void Core::throw_named(std::string_view named) const {
   throw own_error(
       ErrorCode::invalid_argument,
       fmt::format("called on this group, but the options name group '{}'; call it on that group, or use the free "
@@ -39,13 +38,11 @@ void Core::check_named(std::string_view named) const {
                   named));
 }
 
-void Core::check_name(std::string_view named) const {
-  if (broken_)
-    throw Error(ErrorCode::aborted,
-                fmt::format("the group broke before ({}: {}); destroy it and create it anew",
-                            to_string(broken_->code()), broken_->message()),
-                name(), broken_->rank(), broken_->world_rank());
-  check_named(named);
+void Core::throw_broken() const {
+  throw Error(ErrorCode::aborted,
+              fmt::format("the group broke before ({}: {}); destroy it and create it anew", to_string(broken_->code()),
+                          broken_->message()),
+              name(), broken_->rank(), broken_->world_rank());
 }
 
 void Core::fail(const Error& cause) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -77,12 +78,21 @@ class Core {
   Error own_error(ErrorCode code, std::string_view message) const { return error_about(rank(), code, message); }
   Error error_about(int culprit, ErrorCode code, std::string_view message) const;
   // A method is called on a group; a name in its options can only be a slip. Throws invalid_argument.
-  void check_named(std::string_view named) const;
+  void check_named(std::string_view named) const {
+    static constexpr std::string_view kDefault = "default";  // Options::group
+    // Compared in place: a string's own comparison is a call.
+    const bool is_default =
+        named.size() == kDefault.size() && std::memcmp(named.data(), kDefault.data(), kDefault.size()) == 0;
+    if (!is_default && named != name()) throw_named(named);
+  }
 
   // ---- Requires for the rest: the group's lock is held.
 
   // The same, and throws aborted if the group is broken.
-  void check_name(std::string_view named) const;
+  void check_name(std::string_view named) const {
+    if (broken_) throw_broken();
+    check_named(named);
+  }
   const std::optional<Error>& broken() const { return broken_; }
   // Breaks the group.
   [[noreturn]] void fail(const Error& cause);
@@ -94,6 +104,9 @@ class Core {
   void set_on_break(std::function<void(const Error&)> on_break) { on_break_ = std::move(on_break); }
 
  private:
+  [[noreturn]] void throw_named(std::string_view named) const;
+  [[noreturn]] void throw_broken() const;
+
   Spec spec_;
   const core::ForkGuard fork_guard_;
   const exec::Fault* const fault_;  // null if there is none for this rank

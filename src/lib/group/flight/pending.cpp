@@ -46,16 +46,21 @@ bool is_same(const ConstTensorView& a, const ConstTensorView& b) {
   return a.data == b.data && a.count == b.count && a.dtype == b.dtype && a.device == b.device;
 }
 
+// Mostly both are empty: that is seen without a call.
+bool is_same(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && (a.empty() || a == b);
+}
+
 }  // namespace
 
-bool Pending::is_repeated_by(const Request& other, const CallWishes& wishes) const {
+bool Pending::is_repeated_by(const Call& other, const Options& options, bool asynchronous) const {
   return other.collective == request.collective && is_same(other.in, request.in) && is_same(other.out, request.out) &&
-         other.root == request.root && other.op.kind() == Op::Kind::builtin && request.op.kind() == Op::Kind::builtin &&
-         other.op.reduce_op() == request.op.reduce_op() && other.in_counts.empty() && other.out_counts.empty() &&
-         in_counts.empty() && out_counts.empty() && other.stream.handle == request.stream.handle &&
-         form.part_of == Composite::current() && wishes.asynchronous == form.asynchronous &&
-         wishes.compress == form.compress && wishes.deterministic == deterministic &&
-         wishes.algorithm == asked_algorithm;
+         options.root == request.root && options.op.kind() == Op::Kind::builtin &&
+         request.op.kind() == Op::Kind::builtin && options.op.reduce_op() == request.op.reduce_op() &&
+         other.in_counts.empty() && other.out_counts.empty() && in_counts.empty() && out_counts.empty() &&
+         options.stream.handle == request.stream.handle && is_same(form.part_of, Composite::current()) &&
+         asynchronous == form.asynchronous && options.compress == form.compress &&
+         options.deterministic == deterministic && is_same(options.algorithm, asked_algorithm);
 }
 
 bool Pending::uses(ConstTensorView memory) const {

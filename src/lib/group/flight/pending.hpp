@@ -81,7 +81,7 @@ class Pending : public CollectiveCall {
   void reset();
   // Whether a call would be the same as this one: the same buffers, and the same in everything that decisions and
   // checks depend on.
-  bool is_repeated_by(const Request& other, const CallWishes& wishes) const;
+  bool is_repeated_by(const Call& other, const Options& options, bool asynchronous) const;
   // Whether it reads or writes a part of the memory.
   bool uses(ConstTensorView memory) const;
   // The operations in words, in the form in which ranks compare them.

@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "core/fast_tls.hpp"
 #include "core/job/background.hpp"
 #include "core/log.hpp"
 
@@ -32,7 +33,7 @@ void forget_parent() {
   core::Background::groups.store(0, std::memory_order_relaxed);
 }
 
-thread_local bool is_progress_thread = false;
+COL_FAST_TLS thread_local bool is_progress_thread = false;
 
 // Between two looks while nothing moves: short against a message, long against a look.
 constexpr auto kPause = std::chrono::microseconds(50);

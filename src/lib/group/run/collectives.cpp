@@ -4,27 +4,39 @@
 
 #include <fmt/format.h>
 
-#include "core/hash.hpp"
 #include "group/call/checks.hpp"
 
 namespace col::group {
+
 namespace {
 
-// Calls that are known when they come again.
-constexpr std::size_t kRepeated = 128;
+Request request_of(const Call& call, const Options& options) {
+  if (static_cast<std::size_t>(call.collective) >= kCollectives.size() || row_of(call.collective).is_message)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} is no collective; for messages there are send() and recv()", to_string(call.collective)));
+  return {.collective = call.collective,
+          .in = call.in,
+          .out = call.out,
+          .in_counts = call.in_counts,
+          .out_counts = call.out_counts,
+          .op = options.op,
+          .root = options.root,
+          .stream = options.stream};
+}
 
 }  // namespace
 
-void Collectives::run(Request request, const Options& options) {
+void Collectives::run(const Call& call, const Options& options) {
   const Use use(access_, core_.timeout_of(options));
   if (lanes_.own().channel != nullptr) {
-    PendingPtr& known = slot_of(request);
-    if (known && known->is_repeated_by(request, wishes_of(options, false))) {
-      begin_again(*known, request, options);
+    const PendingPtr& known = slot_of(call);
+    if (known && known->is_repeated_by(call, options, false)) {
+      begin_again(*known, options, true);
       return starter_.run_native(known);
     }
   }
-  run_over(nullptr, std::move(request), options);
+  run_over(nullptr, request_of(call, options), options);
 }
 
 void Collectives::run_on_host(Request request, const Options& options) {
@@ -51,17 +63,17 @@ void Collectives::run_over(Lane* lane, Request request, const Options& options) 
   if (may_come_again) keep(pending);
 }
 
-PendingPtr Collectives::start(Request request, const Options& options) {
+PendingPtr Collectives::start(const Call& call, const Options& options) {
   const Use use(access_);
   PendingPtr pending;
   // A Work, or the flight itself, may still hold the one that was made before.
-  if (const PendingPtr& known = slot_of(request);
-      known && known.use_count() == 1 && known->is_repeated_by(request, wishes_of(options, true))) {
+  if (const PendingPtr& known = slot_of(call);
+      known && known.use_count() == 1 && known->is_repeated_by(call, options, true)) {
     pending = known;
-    begin_again(*pending, request, options);
+    begin_again(*pending, options, false);
     starter_.start_native(pending);
   } else {
-    pending = starter_.begin(nullptr, std::move(request), options, true);
+    pending = starter_.begin(nullptr, request_of(call, options), options, true);
     if (!pending) return pending;
     const bool is_native = !pending->decision->plan && lanes_.gpu_of(pending->channel) == nullptr;
     if (is_native && pending->request.op.kind() == Op::Kind::builtin && !pending->staging) keep(pending);
@@ -71,13 +83,15 @@ PendingPtr Collectives::start(Request request, const Options& options) {
 }
 
 // A training step makes the calls of the last one again: they need no new checks, and no new decision.
-void Collectives::begin_again(Pending& known, Request& request, const Options& options) {
+void Collectives::begin_again(Pending& known, const Options& options, bool blocks) {
   core_.check_name(options.group);
-  request.algorithm = known.decision->native;
-  if (DeviceExtension* const gpu = lanes_.gpu_of(known.channel)) gpu->check(request);
+  if (DeviceExtension* const gpu = lanes_.gpu_of(known.channel)) gpu->check(known.request);
   known.begin_again();
   known.watch.reset();
   known.timeout = core_.timeout_of(options);
+  starter_.number(known);
+  // What peers wait for goes out first. The rest is done while it is on its way.
+  if (blocks) starter_.begin_at_once(known);
   starter_.announce(known, known.form.part_of.empty());
 }
 
@@ -87,16 +101,13 @@ void Collectives::keep(const PendingPtr& pending) {
 }
 
 // Where a call is kept that runs natively, by its buffers.
-PendingPtr& Collectives::slot_of(const Request& request) {
-  repeated_.resize(kRepeated);
-  const std::uint64_t hash = core::Hash()
-                                 .add(static_cast<int>(request.collective))
-                                 .add(reinterpret_cast<std::uintptr_t>(request.in.data))
-                                 .add(reinterpret_cast<std::uintptr_t>(request.out.data))
-                                 .add(request.in.count)
-                                 .add(request.out.count)
-                                 .value();
-  return repeated_[hash % kRepeated];
+template <class AnyCall>
+PendingPtr& Collectives::slot_of(const AnyCall& call) {
+  const auto place_of = [](const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); };
+  const std::uint64_t mixed = (place_of(call.in.data) ^ 3 * place_of(call.out.data) ^ call.in.count << 8 ^
+                               call.out.count << 5 ^ static_cast<std::uint64_t>(call.collective) << 3) *
+                              0x9e37'79b9'7f4a'7c15;
+  return repeated_[mixed >> 32 & (kRepeated - 1)];
 }
 
 std::string Collectives::explain(Collective collective, std::size_t bytes, DType dtype, const Options& options) {

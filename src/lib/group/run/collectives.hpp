@@ -1,6 +1,7 @@
 // The collective calls of a group, as its user makes them.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -19,11 +20,11 @@ class Collectives {
       : core_(core), lanes_(lanes), flight_(flight), access_(access), starter_(starter) {}
 
   // Blocks until the call has ended.
-  void run(Request request, const Options& options);
+  void run(const Call& call, const Options& options);
   // The same for a few words in host memory, for ranks that all have them there. In a group of GPUs, it uses no GPU.
   void run_on_host(Request request, const Options& options);
   // Null if this rank is alone: the call has ended.
-  PendingPtr start(Request request, const Options& options);
+  PendingPtr start(const Call& call, const Options& options);
   // As run(), over the lane; null: over that which serves the call. Requires: this thread has a Use.
   void run_over(Lane* lane, Request request, const Options& options);
 
@@ -32,8 +33,9 @@ class Collectives {
   std::vector<std::string> names(Collective collective) const { return lanes_.own().dispatcher.names(collective); }
 
  private:
-  PendingPtr& slot_of(const Request& request);
-  void begin_again(Pending& known, Request& request, const Options& options);
+  template <class AnyCall>
+  PendingPtr& slot_of(const AnyCall& call);
+  void begin_again(Pending& known, const Options& options, bool blocks);
   void keep(const PendingPtr& pending);
 
   // pieces.cpp: long calls over the host in a group whose ranks may give memory of GPUs are cut into pieces, so that
@@ -49,7 +51,9 @@ class Collectives {
   Flight& flight_;
   Access& access_;
   Starter& starter_;
-  std::vector<PendingPtr> repeated_;  // native calls that may come again, by slot_of()
+  // Native calls that may come again, by slot_of(): a power of two.
+  static constexpr std::size_t kRepeated = 128;
+  std::array<PendingPtr, kRepeated> repeated_;
 };
 
 }  // namespace col::group

@@ -37,7 +37,8 @@ bool Messages::exchange_at_once(const Leg& leg, const Options& options) {
       Staging::is_needed(leg.view, own.device) || !Composite::current().empty())
     return false;
   core_.check_name(options.group);
-  check_leg(leg);
+  if (!is_alike(leg)) check_leg(leg);
+  if (leg.view.data == nullptr && leg.view.count > 0) return false;
   const Alike& alike = this->alike(leg);
   const Collective op = leg.sending ? Collective::send : Collective::recv;
   RankRecord* const record = core_.record();
@@ -56,11 +57,15 @@ bool Messages::exchange_at_once(const Leg& leg, const Options& options) {
   return ended;
 }
 
+bool Messages::is_alike(const Leg& leg) const {
+  const Alike& last = leg.sending ? sent_ : received_;
+  return last.number != nullptr && last.peer == leg.peer && last.tag == leg.tag && last.count == leg.view.count &&
+         last.dtype == leg.view.dtype;
+}
+
 Messages::Alike& Messages::alike(const Leg& leg) {
   Alike& last = leg.sending ? sent_ : received_;
-  if (last.number != nullptr && last.peer == leg.peer && last.tag == leg.tag && last.count == leg.view.count &&
-      last.dtype == leg.view.dtype)
-    return last;
+  if (is_alike(leg)) return last;
   // An entry of a map keeps its address.
   std::uint64_t& number =
       (leg.sending ? core_.surroundings().sent : core_.surroundings().received)[{leg.peer, leg.tag}];

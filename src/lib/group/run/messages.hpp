@@ -44,6 +44,7 @@ class Messages {
 
   int exchange_all(std::string_view name, std::vector<Leg> legs, const Options& options);
   bool exchange_at_once(const Leg& leg, const Options& options);
+  bool is_alike(const Leg& leg) const;
   Alike& alike(const Leg& leg);
   PendingPtr begin(std::string_view name, std::vector<Leg> legs, const Options& options, bool blocking);
   void check_leg(const Leg& leg) const;

@@ -62,6 +62,7 @@ PendingPtr Starter::begin(Lane* over, Request&& request, const Options& options,
   request.out_counts = pending->out_counts;
   pending->call = fingerprint(core_.token(), request, pending->form);
   pending->request = std::move(request);
+  number(*pending);
   announce(*pending);
   if (pending->decision->plan)
     flight_.launch(pending);
@@ -81,12 +82,23 @@ void Starter::run_alone(const Request& request, const Options& options, Staging*
   Flight::await_copies(*staging, wait);
 }
 
-void Starter::announce(Pending& pending, bool may_be_brief) {
+void Starter::number(Pending& pending) {
   pending.sequence = ++sequence_;
   // Of all calls so far: what ranks have done differently shows at the next call that they make together, even where
   // the data of that one did not show it (a root that two ranks disagree about).
   calls_ = core::Hash().add(calls_).add(pending.sequence).add(pending.call).value();
   pending.fingerprint = pending.request.fingerprint = calls_;
+}
+
+void Starter::begin_at_once(const Pending& pending) {
+  const Lane& own = lanes_.own();
+  // A fault strikes at the begin of a call, and calls that are compared first begin after that.
+  if (own.at_once != nullptr && pending.channel == own.channel && flight_.active().empty() &&
+      core_.fault() == nullptr && !core_.settings().compare_first)
+    own.at_once->begin_at_once(pending.request);
+}
+
+void Starter::announce(Pending& pending, bool may_be_brief) {
   core_.surroundings().history.add(pending, sequence_);
   if (may_be_brief && flight_.active().empty())
     flight_.record_briefly(pending, pending.request.collective);

@@ -20,7 +20,11 @@ class Starter {
   // Checks the call, gives it its number, and launches it when it need not block. One that blocks is for run_native().
   // Null if this rank is alone: the call has ended. `over`: null for the lane that serves it.
   PendingPtr begin(Lane* over, Request&& request, const Options& options, bool asynchronous, Piece piece = {});
-  // Gives a call its number, and tells others of it. `may_be_brief`: it may have ended in a moment.
+  // Gives a call its number.
+  void number(Pending& pending);
+  // Begins a call that blocks, where that can be done in a moment. Requires: it has its number.
+  void begin_at_once(const Pending& pending);
+  // Tells others of a call that has its number. `may_be_brief`: it may have ended in a moment.
   void announce(Pending& pending, bool may_be_brief = false);
   // Runs a backend's own collective to its end; or starts it, if it need not block.
   void run_native(const PendingPtr& call);
