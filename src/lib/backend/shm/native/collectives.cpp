@@ -39,6 +39,9 @@ constexpr auto kEntries = [] {
   return entries;
 }();
 
+// Of the data of a small call, so much is asked for with the flag: as many lines as a processor fetches at a time.
+constexpr std::size_t kWantedBytes = 1024;
+
 // Asks for a line that this processor writes soon. Another one has read it, so that the store would wait until that one
 // has let go of it.
 inline void want_line(const void* line) noexcept {
@@ -299,9 +302,19 @@ bool Collectives::move_on_to(std::uint64_t number, WaitContext* wait) {
     if (!move_head_on(wait)) return false;
     if (!queue_.empty() && head_ == &queue_.front()) queue_.pop_front();
     head_ = nullptr;
-    want_line(&area_.slot(rank_, next_step_));
+    if (course_.pattern().puts) want_next_slot();
   }
   return true;
+}
+
+// The next call is mostly like this one.
+void Collectives::want_next_slot() const noexcept {
+  want_line(&area_.slot(rank_, next_step_));
+  const std::size_t bytes = part_ == Part::slots ? moving_->slot_bytes() : 0;
+  // Those who only take are still at it when this rank has ended: they need the way for themselves.
+  if (bytes <= kInlineBytes || bytes > (course_.reads() ? kWantedBytes : kWantedBytes / 2)) return;
+  const std::byte* const data = area_.data(rank_, next_step_, bytes);
+  for (std::size_t at = 0; at < bytes; at += kAlignment) want_line(data + at);
 }
 
 // A rank that must not wait polls between the steps of a long call: its peers work on the same steps.

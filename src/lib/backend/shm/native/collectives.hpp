@@ -94,6 +94,7 @@ class Collectives {
   bool move_on_to(std::uint64_t number, WaitContext* wait);
   template <class Body>
   void keeping_conflict(Body body);
+  void want_next_slot() const noexcept;
   int looks() const noexcept;
 
   void begin(const Request& request);

@@ -147,6 +147,8 @@ class Course {
         reads_(pattern.folds != Peers::none || pattern.takes != Peers::none) {}
 
   const Pattern& pattern() const noexcept { return pattern_; }
+  // Whether this rank reads what others have put.
+  bool reads() const noexcept { return reads_; }
   // How many turns are behind it. Each puts one step, folds an earlier one, and takes one that is earlier still.
   std::uint64_t turn() const noexcept { return turn_; }
 
