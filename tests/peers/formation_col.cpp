@@ -1,12 +1,18 @@
-// How long the ranks of a job take to form their first group, and what goes through their store meanwhile. Started by
-// colrun. Rank 0 prints a line of JSON.
+// How long the ranks of a job take to form their first group, what goes through their store meanwhile, and what the
+// group costs each of them once collectives of two levels have run: a barrier's time, memory and descriptors. Started
+// by colrun. Rank 0 prints a line of JSON.
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -66,6 +72,23 @@ class CountingStore final : public col::Store {
   std::atomic<std::size_t> bytes_{0};
 };
 
+// The memory of this process, where each page that several share counts for its part (smaps_rollup).
+std::int64_t own_memory_kib() {
+  std::ifstream rollup("/proc/self/smaps_rollup");
+  for (std::string line; std::getline(rollup, line);) {
+    if (line.starts_with("Pss:")) return std::stoll(line.substr(4));
+  }
+  throw std::runtime_error("/proc/self/smaps_rollup has no line Pss");
+}
+
+std::int64_t own_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return std::distance(begin(all), end(all)) - 1;  // without the one that lists them
+}
+
+// Of so many in a row, from the last rank's start to the last one's end.
+constexpr int kBarriers = 20;
+
 void let_it_open_many() {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -84,7 +107,8 @@ int main() {
     const auto store = std::make_shared<CountingStore>(spec.store);
     spec.store = store;
     contest::StartLine line({.path = contest::from_environment("CONTEST_START_LINE"),
-                             .processors = std::stoi(contest::from_environment("CONTEST_PROCESSORS"))},
+                             .processors = std::stoi(contest::from_environment("CONTEST_PROCESSORS")),
+                             .sleeps = true},
                             rank, size, {});
     line.meet();  // all have started
     contest::StartLine::Sample sample{.begin_ns = contest::now_ns()};
@@ -93,13 +117,31 @@ int main() {
     sample.end_ns = contest::now_ns();
     const auto times = line.collect({sample});
     const auto counts = line.collect({{0, std::int64_t(store->bytes())}});
+    // Only what the leaders of hosts need is connected, where there are several hosts.
+    const char* const hosts = std::getenv("COL_NNODES");
+    const std::string_view algorithm = hosts != nullptr && std::string_view(hosts) != "1" ? "two_level_leaders" : "";
     float sum = 1;
-    world.allreduce(std::span<float>(&sum, 1));
+    world.allreduce(std::span<float>(&sum, 1), {.algorithm = algorithm});
     const bool right = sum == float(size);
+    world.barrier({.algorithm = algorithm});
+    line.meet();
+    contest::StartLine::Sample barriers{.begin_ns = contest::now_ns()};
+    for (int i = 0; i < kBarriers; ++i) world.barrier({.algorithm = algorithm});
+    barriers.end_ns = contest::now_ns();
+    line.meet();  // all are idle
+    const auto costs = line.collect({barriers, {own_memory_kib(), own_descriptors()}});
     if (rank == 0) {
       std::int64_t begin = times[0][0].begin_ns;
       std::int64_t end = times[0][0].end_ns;
       std::int64_t bytes = 0;
+      std::int64_t barriers_begin = 0, barriers_end = 0, most_memory = 0, all_memory = 0, most_descriptors = 0;
+      for (const auto& of_rank : costs) {
+        barriers_begin = std::max(barriers_begin, of_rank[0].begin_ns);
+        barriers_end = std::max(barriers_end, of_rank[0].end_ns);
+        most_memory = std::max(most_memory, of_rank[1].begin_ns);
+        all_memory += of_rank[1].begin_ns;
+        most_descriptors = std::max(most_descriptors, of_rank[1].end_ns);
+      }
       for (int i = 0; i < size; ++i) {
         // The last to begin and the last to end: what a rank waited for others to be scheduled is not theirs.
         begin = std::max(begin, times[std::size_t(i)][0].begin_ns);
@@ -108,9 +150,11 @@ int main() {
       }
       std::printf(
           "{\"operation\":\"formation\",\"ranks\":%d,\"bytes\":0,\"median_us\":%.1f,\"store_bytes\":%lld,"
-          "\"backend\":\"%s\",\"wrong\":%d}\n",
+          "\"backend\":\"%s\",\"wrong\":%d,\"barrier_us\":%.1f,\"memory_kib\":%.0f,\"most_memory_kib\":%lld,"
+          "\"most_descriptors\":%lld}\n",
           size, double(end - begin) / 1000, static_cast<long long>(bytes), std::string(world.backend()).c_str(),
-          right ? 0 : 1);
+          right ? 0 : 1, double(barriers_end - barriers_begin) / 1000 / kBarriers, double(all_memory) / size,
+          static_cast<long long>(most_memory), static_cast<long long>(most_descriptors));
     }
     line.meet();
     context.finalize();

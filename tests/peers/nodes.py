@@ -12,9 +12,7 @@ import pathlib
 import random
 import re
 import signal
-import subprocess
 import sys
-import tempfile
 import time
 
 import nodes_plan as plan
@@ -22,7 +20,7 @@ import nodes_report
 import nodes_start
 from contestants import processors
 from machine import machine, versions
-from nodes_hosts import Hosts, NoHosts
+from nodes_hosts import Hosts, NoHosts, scratch_folder
 
 # Of the time that is left, by part: as much as its rounds need on a quiet machine.
 SHARES = {"bytes": 0.25, "times": 0.4, "slow": 0.22, "fast_link": 0.13, "trainer": 0.0, "formation": 0.0}
@@ -210,18 +208,13 @@ def interrupt(number, frame):
 def measured(options):
     """The data of a run, and whether it was interrupted."""
     run = Run(options)
-    # Ranks of all hosts meet in memory there; a file system on a disk would write it out now and then.
-    options.scratch = tempfile.mkdtemp(prefix="col-nodes.")
-    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", options.scratch], check=True)
     interrupted = False
-    try:
-        measure(options, run)
-    except KeyboardInterrupt:
-        interrupted = True
-        say("interrupted; what was measured by then:")
-    finally:
-        subprocess.run(["umount", "--lazy", options.scratch], check=False)
-        os.rmdir(options.scratch)
+    with scratch_folder("col-nodes.") as options.scratch:
+        try:
+            measure(options, run)
+        except KeyboardInterrupt:
+            interrupted = True
+            say("interrupted; what was measured by then:")
     save(options, run.data)
     return run.data, interrupted
 

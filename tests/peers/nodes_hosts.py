@@ -1,8 +1,10 @@
 """Hosts that are network namespaces of this machine, made by nodes_hosts.sh."""
 
+import contextlib
 import os
 import pathlib
 import subprocess
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 INTERFACE = "eth0"
@@ -70,3 +72,15 @@ class Hosts:
     def environment(self):
         """What programs on hosts need to have."""
         return {"HOSTS_OF_TEST": f"{self.work}/hosts", "TMPDIR": f"{self.work}/tmp"}
+
+
+@contextlib.contextmanager
+def scratch_folder(prefix):
+    """In memory: ranks of all hosts meet there, and a file system on a disk would write it out now and then."""
+    folder = tempfile.mkdtemp(prefix=prefix)
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=False)
+        os.rmdir(folder)

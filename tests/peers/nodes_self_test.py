@@ -1,4 +1,4 @@
-"""What nodes.py makes of numbers: bounds, bytes of the busiest host, tables, and its exit code."""
+"""What nodes.py and scale.py make of numbers: bounds, bytes of the busiest host, tables, and its exit code."""
 
 import json
 import pathlib
@@ -10,6 +10,7 @@ import unittest
 import nodes_report
 import nodes_start
 import report
+import scale_report
 from nodes_plan import COLLECTIVES, MIB, PAIR, TWO_BY_FOUR, TWO_BY_TWO, UNEVEN, Layout, bound, bound_seconds, in_turn, turns
 from nodes_report import Measured
 
@@ -156,6 +157,58 @@ class ExitCode(unittest.TestCase):
     def test_so_is_a_failure_of_cols(self):
         failed = launch("times", TWO_BY_TWO, "col", [], trouble="exit code 1", cells=[["allreduce", 8]])
         self.assertEqual(self.report(run_of(failed))[0], 1)
+
+
+def formation(ranks, us, kib=1000, descriptors=20, stored=1000, trouble="", wrong=0):
+    lines = [{"ranks": ranks, "median_us": us, "barrier_us": us / 10, "memory_kib": kib, "most_memory_kib": kib + 100,
+              "most_descriptors": descriptors, "store_bytes": stored, "wrong": wrong}]
+    return {"ranks": ranks, "hosts": 8, "round": 0, "lines": [] if trouble else lines, "trouble": trouble, "foreign": 0.0}
+
+
+def scale_run(*launches, left_out=()):
+    return {"started": "2026-01-31", "command": "scripts/dev scale", "launches": list(launches), "left_out": list(left_out),
+            "machine": {"cpu": "a processor", "processors": 2, "kernel": "6"}}
+
+
+class Scale(unittest.TestCase):
+    def test_growth(self):
+        value, words = scale_report.extrapolated("power", [(64, 100), (128, 400)], 256)
+        self.assertAlmostEqual(value, 1600)
+        self.assertEqual(words, "n^2.00")
+        value, words = scale_report.extrapolated("line", [(64, 100), (128, 164), (256, 292)], 1000)
+        self.assertAlmostEqual(value, 1036)
+        self.assertEqual(words, "+1 a rank")
+        self.assertEqual(scale_report.extrapolated("line", [(64, 100), (128, 90)], 1000)[0], 90)  # it does not shrink
+        self.assertEqual(scale_report.extrapolated("power", [(64, 100)], 256), (None, ""))
+
+    def test_model(self):
+        self.assertEqual(scale_report.barrier_us(10_000, 157), 2 * 6 * 1 + 8 * 20)
+        self.assertEqual(scale_report.store_bytes(512, 8), 512 * 1024 + 64 * 512 * 8)
+
+    def test_table(self):
+        table = scale_report.markdown(scale_run(formation(64, 1e6), formation(64, 3e6), formation(64, 2e6), formation(512, 16e6)))
+        self.assertIn("10,000 ranks over 157", table)
+        self.assertIn("| time to form, ms | 2,000 | 16,000 | n^1.00 | 312,500 | – |  |", table)
+        self.assertIn("| descriptors of a rank, most | 20 | 20 |  | – | 237 | 16 + N + L |", table)
+        self.assertIn("| 512 ranks over 8 hosts: form | ≤ 10.00 s | 16.00 s | **missed** |", table)
+        self.assertIn("| 512 ranks over 8 hosts: memory of a rank, the most | ≤ 4.00 MiB | 1.07 MiB | met |", table)
+
+    def test_trouble(self):
+        run = scale_run(formation(64, 1e6), formation(128, 0, trouble="hung: over 240 s"), left_out=["512 ranks may need 9 GiB"])
+        table = scale_report.markdown(run)
+        self.assertIn("128 ranks, round 1: hung: over 240 s.", table)
+        self.assertIn("Left out: 512 ranks may need 9 GiB.", table)
+        self.assertTrue(scale_report.bad(run))
+        self.assertTrue(scale_report.bad(scale_run(formation(64, 1e6, wrong=1))))
+        self.assertFalse(scale_report.bad(scale_run(formation(64, 1e6))))
+
+    def test_help(self):
+        done = subprocess.run([sys.executable, "-B", HERE / "scale.py", "--help"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("scripts/dev scale", done.stdout)
+        done = subprocess.run([sys.executable, "-B", HERE / "scale.py", "--ranks", "63"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("equally many on each of 8 hosts", done.stderr)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 
 namespace contest {
 namespace {
@@ -17,7 +18,8 @@ namespace {
 // Longer than a cache line takes to reach the others, and no longer than needed.
 constexpr std::int64_t kLeadNs = 2000;
 constexpr std::int64_t kIdleNs = 1'000'000;
-constexpr std::int64_t kLimitNs = 60'000'000'000;
+constexpr std::int64_t kLimitNs = 180'000'000'000;
+constexpr useconds_t kSleepUs = 1000;
 constexpr int kSpins = 2000;
 
 void relax() {
@@ -51,9 +53,13 @@ std::size_t StartLine::bytes() {
 }
 
 StartLine::StartLine(const Place& place, int rank, int size, std::function<void()> idle)
-    : rank_(rank), size_(size), one_processor_each_(size <= place.processors), idle_(std::move(idle)) {
+    : rank_(rank),
+      size_(size),
+      one_processor_each_(size <= place.processors),
+      sleeps_(place.sleeps),
+      idle_(std::move(idle)) {
   const std::string& path = place.path;
-  if (size > kMaxRanks) throw std::runtime_error("a contest has at most 128 ranks");
+  if (size > kMaxRanks) throw std::runtime_error("a contest has at most " + std::to_string(kMaxRanks) + " ranks");
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) throw std::runtime_error("cannot open " + path + ": " + std::strerror(errno));
   if (ftruncate(fd, off_t(bytes())) != 0) {
@@ -95,14 +101,15 @@ std::int64_t StartLine::pass(std::int64_t value, std::int64_t lead_ns) {
       relax();
       continue;
     }
-    sched_yield();
+    sleeps_ ? static_cast<void>(usleep(kSleepUs)) : static_cast<void>(sched_yield());
     const std::int64_t now = now_ns();
     if (since == 0) since = last_idle = now;
     if (now - last_idle > kIdleNs) {
       last_idle = now;
       if (idle_) idle_();
     }
-    if (now - since > kLimitNs) throw std::runtime_error("the other ranks did not come to the start line in a minute");
+    if (now - since > kLimitNs)
+      throw std::runtime_error("the other ranks did not come to the start line in three minutes");
   }
   const std::int64_t result = shared.value[mine % 2].load(std::memory_order_relaxed);
   if (lead_ns != 0) {

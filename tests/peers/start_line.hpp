@@ -18,7 +18,7 @@ std::int64_t now_ns();
 
 class StartLine {
  public:
-  static constexpr int kMaxRanks = 128;
+  static constexpr int kMaxRanks = 512;
   static constexpr std::size_t kMaxSamples = 4096;
 
   // When a rank began an iteration, and when it had finished.
@@ -30,6 +30,8 @@ class StartLine {
   struct Place {
     std::string path;    // of the file
     int processors = 1;  // that the ranks may use together; a launcher may have bound each to fewer
+    bool sleeps =
+        false;  // while it waits, for a millisecond each time: hundreds of ranks that yield are in the way of others
   };
 
   static std::size_t bytes();
@@ -41,7 +43,7 @@ class StartLine {
   StartLine(const StartLine&) = delete;
   StartLine& operator=(const StartLine&) = delete;
 
-  // Returns after all ranks have entered, rank 0's value on all of them. Throws std::runtime_error after a minute.
+  // Returns after all ranks have entered, rank 0's value on all of them. Throws std::runtime_error after three minutes.
   std::int64_t meet(std::int64_t value_of_rank_0 = 0);
   // The same, and all leave together.
   std::int64_t start(std::int64_t value_of_rank_0);
@@ -57,6 +59,7 @@ class StartLine {
   int rank_ = 0;
   int size_ = 1;
   bool one_processor_each_ = true;
+  bool sleeps_ = false;
   std::uint32_t passed_ = 0;
   std::function<void()> idle_;
 };
