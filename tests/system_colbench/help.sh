@@ -11,7 +11,7 @@ fits() {  # fits LINES COMMAND…
   [ "$(wc -L <"$out")" -le 80 ] || fail "'$*' is wider than 80 columns"
   [ -z "$(cat -s "$out" | diff - "$out")" ] || fail "'$*' has several empty lines in a row"
 }
-commands=(compare noise algorithms tune explain simulate draw pairs bisect 'suite ps' self-test allreduce '')
+commands=(compare noise algorithms tune explain simulate draw pairs bisect nodes 'suite ps' self-test allreduce '')
 for command in "${commands[@]}"; do
   # shellcheck disable=SC2086 # two words, or none
   {

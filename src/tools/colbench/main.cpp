@@ -28,14 +28,13 @@ namespace exit_code = col::tools::exit_code;
 
 constexpr const char* kUsage = "Usage: colbench COLL[,COLL]|all|sendrecv [options]\n       colbench COMMAND [options]";
 constexpr const char* kBrief =
-    "Commands: compare, noise, algorithms, tune, explain, simulate, draw, pairs, bisect, suite ps, self-test; colbench "
-    "help "
-    "COMMAND tells of each. Example: colbench allreduce --size 32M.";
+    "Commands: compare, noise, algorithms, tune, explain, simulate, draw, pairs, bisect, nodes, suite ps, self-test; "
+    "colbench help COMMAND tells of each. Example: colbench allreduce --size 32M.";
 constexpr const char* kFooter =
     R"(Collectives: allreduce reduce broadcast allgather(v) reduce_scatter(v) gather(v) scatter(v) alltoall(v) scan exscan
 barrier; messages: pingpong oneway bidirectional (sendrecv is all three).
 
-Commands: compare A.json B.json, noise, algorithms, tune, explain, simulate, draw, pairs, bisect, suite ps,
+Commands: compare A.json B.json, noise, algorithms, tune, explain, simulate, draw, pairs, bisect, nodes, suite ps,
 self-test; colbench help COMMAND tells of each.
 
 Examples:
@@ -91,6 +90,7 @@ constexpr std::array kCommands = {Named{"compare", &run_compare, false},
                                   Named{"draw", &run_draw, false},
                                   Named{"pairs", &run_pairs, true},
                                   Named{"bisect", &run_bisect, true},
+                                  Named{"nodes", &run_nodes, false},  // in ranks that are there
                                   Named{"suite", &run_suite, true},
                                   Named{"self-test", &run_self_test, true}};
 constexpr Named kMeasure = {"", &run_measure, true};

@@ -345,6 +345,8 @@ Rows inspection_rows(launch::JobSpec& job) {
     inspect.debug_ranks = {0};
   };
   return {
+      // Read before all else: options.cpp.
+      {kGroup, "--check-nodes", "", "in place of a job: measure the nodes, mark the odd one", {}, kAll},
       {kGroup, "--dry-run", "", "say what would be started, start nothing", becomes(inspect.dry_run, true)},
       {kGroup, "--display", "map", "say what is started where, and start it",
        into(inspect.display_map, one_of<bool>({{"map", true}})), kAll},

@@ -1,5 +1,7 @@
 #include "colrun/options.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -7,6 +9,7 @@
 
 #include "colrun/job_options.hpp"
 #include "colrun/option_values.hpp"
+#include "common/command_line.hpp"
 #include "common/text.hpp"
 
 namespace col::colrun {
@@ -85,6 +88,26 @@ void read_debugger_input(const Values& values, launch::JobSpec& spec) {
   if (one && !values.has("--stdin")) spec.input = {launch::InputSpec::To::rank, inspect.debug_ranks[0]};
 }
 
+// colbench, beside this colrun, with a rank on each node. Of the job there is what says where, in which environment and
+// for how long.
+launch::JobSpec check_of_nodes(const launch::JobSpec& job) {
+  launch::JobSpec check;
+  const std::string own = tools::own_path();
+  const std::string beside = own.substr(0, own.rfind('/') + 1) + "colbench";
+  check.programs.push_back({{::access(beside.c_str(), X_OK) == 0 ? beside : "colbench", "nodes"}, 1, {}});
+  if (!job.inspect.json_path.empty()) {
+    check.programs.front().command.insert(check.programs.front().command.end(), {"--json", job.inspect.json_path});
+  }
+  check.nodes = job.nodes;
+  for (launch::HostSpec& host : check.nodes.hosts) host.slots.reset();
+  check.environment = job.environment;
+  check.lifecycle.timeout = job.lifecycle.timeout;
+  check.input.to = launch::InputSpec::To::none;
+  check.command_line = job.command_line;
+  check.output.quiet = true;
+  return check;
+}
+
 // Into `job`, which the rows of `arguments` refer to.
 void read_job(const Arguments& arguments, const Surroundings& surroundings, Job& job) {
   const Settings settings = collect_settings(arguments.parts.front().values, surroundings);
@@ -128,11 +151,15 @@ Request read_request(const std::vector<std::string>& written, const Surroundings
   const Part& first = arguments.parts.front();
   if (auto text = asked_text(first.values, surroundings)) return *std::move(text);
   if (first.values.has("--agent")) throw UsageError(kAlone);
+  // The line of the job may follow, or not.
+  const bool checks = first.values.is_on("--check-nodes");
   for (const Part& part : arguments.parts) {
+    if (checks) break;
     if (part.command.empty() || part.command.front().empty())
       throw UsageError("no program to run: colrun [options] program [arguments]");
   }
   read_job(arguments, surroundings, job);
+  if (checks) job.spec = check_of_nodes(job.spec);
   return job;
 }
 

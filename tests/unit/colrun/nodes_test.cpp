@@ -39,6 +39,23 @@ TEST_CASE("nodes: as torchrun users write them", "[colrun]") {
   CHECK_THAT(complaint("--nnodes 2 --master-addr a/b --master-port 1 p"), Contains("--master-addr takes a host"));
 }
 
+TEST_CASE("nodes: --check-nodes starts a rank of colbench on each, in place of the job", "[colrun]") {
+  const JobSpec check = spec("--check-nodes --host a:4,b -n 2 -x A=1 --timeout 9s --label --json r.json ./p : -n 3 q");
+  REQUIRE(check.programs.size() == 1);
+  const Words& command = check.programs[0].command;
+  REQUIRE(command.size() == 4);
+  CHECK((command[0] == "colbench" || command[0].ends_with("/colbench")));
+  CHECK(Words(command.begin() + 1, command.end()) == Words{"nodes", "--json", "r.json"});
+  CHECK(check.programs[0].ranks == 1);
+  CHECK((check.nodes.hosts.size() == 2 && !check.nodes.hosts[0].slots && check.nodes.max_nodes == 2));
+  CHECK(check.environment.set == Words{"A=1"});
+  CHECK(check.lifecycle.timeout == Milliseconds(9000));
+  CHECK((check.output.label.empty() && check.inspect.json_path.empty()));
+  // No job need follow; and what is wrong with the options is said all the same.
+  CHECK(spec("--check-nodes --nnodes 2 --rdzv-endpoint h").programs[0].ranks == 1);
+  CHECK_THAT(complaint("--check-nodes --nnodes 2"), Contains("needs a place where the nodes meet"));
+}
+
 TEST_CASE("nodes: schedulers by name", "[colrun]") {
   CHECK(spec("--scheduler auto p").nodes.scheduler == Scheduler::automatic);
   CHECK(spec("--scheduler none p").nodes.scheduler == Scheduler::none);

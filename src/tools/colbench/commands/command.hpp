@@ -20,9 +20,9 @@ struct Invocation {
 };
 
 // For "did you mean": main.cpp has what each does.
-inline constexpr std::array<std::string_view, 12> kCommandNames = {"compare", "noise",    "algorithms", "tune",
-                                                                   "explain", "simulate", "draw",       "pairs",
-                                                                   "bisect",  "suite",    "self-test",  "help"};
+inline constexpr std::array<std::string_view, 13> kCommandNames = {
+    "compare", "noise",  "algorithms", "tune",  "explain",   "simulate", "draw",
+    "pairs",   "bisect", "nodes",      "suite", "self-test", "help"};
 
 // Each returns the exit code, and prints its results to stdout. Throws UsageError, col::Error, std::system_error,
 // tools::WriteError; main() prints them in one line.
@@ -35,6 +35,7 @@ int run_simulate(const Invocation& invocation);
 int run_draw(const Invocation& invocation);
 int run_pairs(const Invocation& invocation);
 int run_bisect(const Invocation& invocation);
+int run_nodes(const Invocation& invocation);
 int run_suite(const Invocation& invocation);
 // Measures a backend that does nothing, with and without a check of its results. The check must refuse the first, and
 // the physical bound must refuse the second.

@@ -13,7 +13,7 @@
 namespace col::colbench {
 namespace {
 
-constexpr std::string_view kMeasured = ". Measured: ";
+constexpr std::string_view kWasMeasured = ". Measured: ";
 constexpr std::string_view kDate = "; date: ";  // as SelectionTable::evidence() has it
 
 bool same_but_for_ranks(const SelectionRule& a, const SelectionRule& b) {
@@ -106,17 +106,17 @@ std::string selection_text(std::span<const TunedRule> tuned, const SelectionEvid
     rules.push_back(one.rule);
     advantages.push_back(fmt::format("rule {}: {}", rules.size(), one.advantage));
   }
-  const std::string machine = fmt::format("{}{}{}", evidence.machine, kMeasured, fmt::join(advantages, "; "));
+  const std::string machine = fmt::format("{}{}{}", evidence.machine, kWasMeasured, fmt::join(advantages, "; "));
   return selection_to_json(rules, {.machine = tools::one_line(machine),
                                    .date = tools::one_line(evidence.date),
                                    .command = tools::one_line(evidence.command)});
 }
 
 std::string evidence_of_rule(const std::string& evidence, std::size_t rule) {
-  const std::size_t measured = evidence.find(kMeasured);
+  const std::size_t measured = evidence.find(kWasMeasured);
   const std::size_t date = evidence.find(kDate, measured);
   if (measured == std::string::npos || date == std::string::npos) return evidence;
-  const std::size_t list = measured + kMeasured.size();
+  const std::size_t list = measured + kWasMeasured.size();
   const std::size_t begin = evidence.find(fmt::format("rule {}: ", rule), list);
   if (begin >= date) return evidence;
   const std::size_t end = std::min(evidence.find(fmt::format("; rule {}: ", rule + 1), begin), date);
