@@ -40,7 +40,7 @@ TEST_CASE("nodes: as torchrun users write them", "[colrun]") {
 }
 
 TEST_CASE("nodes: --check-nodes starts a rank of colbench on each, in place of the job", "[colrun]") {
-  const JobSpec check = spec("--check-nodes --host a:4,b -n 2 -x A=1 --timeout 9s --label --json r.json ./p : -n 3 q");
+  const JobSpec check = spec("--check-nodes --host a:4,b -n 2 -x A=1 --timeout 9s --label --json r.json ./p -n 3");
   REQUIRE(check.programs.size() == 1);
   const Words& command = check.programs[0].command;
   REQUIRE(command.size() == 4);

@@ -28,6 +28,9 @@
 namespace col::plan::simulation {
 namespace {
 
+// How many messages ahead of its work the simulator asks the memory for.
+constexpr std::size_t kAhead = 8;
+
 // Nodes numbered from 0 on, whatever the caller calls them.
 std::vector<int> dense_nodes(const PlanProblem& problem) {
   std::vector<int> nodes = problem.spec().node_of_rank;
@@ -77,7 +80,11 @@ Simulation Engine::run() {
   std::vector<std::uint32_t> happening;
   while (!events_.empty()) {
     now_ = events_.pop(happening);
-    for (const std::uint32_t event : happening) happen(event);
+    for (std::size_t i = 0; i < happening.size(); ++i) {
+      if (i + kAhead < happening.size() && tag_of(happening[i + kAhead]) == kMessage)
+        messages_.prefetch(happening[i + kAhead] >> kTagBits);
+      happen(happening[i]);
+    }
     serve_ports();
   }
   for (const RankState& rank : ranks_) {
@@ -129,7 +136,7 @@ void Engine::post(int r, std::uint32_t slot, const Step& step) {
   rank(r).peers.push_back(step.peer);
   const auto me = static_cast<std::uint32_t>(r);
   const auto peer = static_cast<std::uint32_t>(step.peer);
-  PairQueue& queue = unpaired_.at(side == kOut ? PairTable::key(me, peer) : PairTable::key(peer, me));
+  PairQueue& queue = side == kOut ? unpaired_.at(me, peer) : unpaired_.at(peer, me);
   const bool pairs = queue.first != kNoMessage && messages_[queue.first].posted != side;
   const std::uint32_t id = pairs ? queue.first : messages_.make();
   Message& message = messages_[id];
@@ -143,7 +150,6 @@ void Engine::post(int r, std::uint32_t slot, const Step& step) {
                          side == kOut ? elements : message.elements, message.rank[kIn],
                          side == kOut ? message.elements : elements));
     queue.first = std::exchange(message.next_of_pair, kNoMessage);
-    if (queue.first == kNoMessage) unpaired_.erase(queue);
     return is_ready(id);
   }
   message.posted = side;
@@ -151,7 +157,6 @@ void Engine::post(int r, std::uint32_t slot, const Step& step) {
   const bool is_first = queue.first == kNoMessage;
   (is_first ? queue.first : messages_[queue.last].next_of_pair) = id;
   queue.last = id;
-  if (is_first) unpaired_.added();
 }
 
 // Both ends are posted.
@@ -197,15 +202,18 @@ void Engine::proceed(int r) {
 
 void Engine::serve_ports() {
   for (const Side side : {kOut, kIn}) {
-    for (const std::uint32_t port : freed_[side]) {
-      const std::uint32_t id = ports_.take_next(side, port);
+    const std::vector<std::uint32_t>& freed = freed_[side];
+    for (std::size_t i = 0; i < freed.size(); ++i) {
+      if (i + kAhead < freed.size()) ports_.prefetch_next(side, freed[i + kAhead]);
+      const std::uint32_t id = ports_.take_next(side, freed[i]);
       if (id != kNoMessage) start(id);
     }
     freed_[side].clear();
   }
   std::sort(ready_.begin(), ready_.end());
-  for (const auto& [sender_slot, receiver_slot, sender, id] : ready_) {
-    messages_[id].order = ready_before_++;
+  for (std::size_t i = 0; i < ready_.size(); ++i) {
+    if (i + kAhead < ready_.size()) messages_.prefetch(ready_[i + kAhead].id);
+    const std::uint32_t id = ready_[i].id;
     if (ports_.take(id))
       start(id);
     else

@@ -95,7 +95,6 @@ class Engine {
   Ports ports_;
   std::vector<std::uint32_t> freed_[2];  // ports, in this instant
   std::vector<Ready> ready_;             // in this instant
-  std::uint64_t ready_before_ = 0;
   Simulation result_;
   double now_ = 0;
 };

@@ -1,16 +1,26 @@
 #include "plan/simulation/ports.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace col::plan::simulation {
 namespace {
 
-// A step from one waiting message to the next is a miss of the cache; to ask a free port is a look at a short row. So a
-// port asks at once when it has found nothing in about the time that asking takes. Both ways find the same message.
-constexpr std::size_t kAskedPerStep = 32;
+// So many of the first in the list are tried one by one. Both ways find the same message.
+constexpr int kTried = 4;
 
 }  // namespace
+
+void MessagePool::add_chunk() {
+  void* const memory = std::aligned_alloc(kChunkBytes, kChunkBytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  // Not the first: to clear a large page takes longer than a small simulation. Refused, it works as well.
+  if (!chunks_.empty()) ::madvise(memory, kChunkBytes, MADV_HUGEPAGE);
+  chunks_.emplace_back(static_cast<Message*>(memory));
+}
 
 Ports::Ports(const std::vector<std::uint32_t>& circles, MessagePool& messages)
     : messages_(messages), sizes_(1 + *std::max_element(circles.begin(), circles.end())) {
@@ -18,24 +28,32 @@ Ports::Ports(const std::vector<std::uint32_t>& circles, MessagePool& messages)
     const std::uint32_t index = sizes_[circle]++;
     for (std::vector<Port>& side : ports_) side.push_back({.circle = circle, .index = index});
   }
-  for (auto& side : idle_) side.resize(sizes_.size());
+  for (auto& side : busy_) side.resize(circles.size());
+  for (const Side side : {kOut, kIn}) {
+    for (const std::uint32_t size : sizes_) free_[side].emplace_back((size + kBits - 1) / kBits);
+    for (const Port& port : ports_[side]) free_[side][port.circle][port.index / kBits] |= bit(port.index);
+  }
 }
 
 void Ports::wait(std::uint32_t id) {
   Message& message = messages_[id];
-  Waiting queue;
+  std::uint32_t before = kNoMessage;
   for (const Side side : {kOut, kIn}) {
+    const Side other = side == kOut ? kIn : kOut;
     Port& there = port(side, message);
-    message.previous[side] = there.last;
-    (there.last == kNoMessage ? there.first : messages_[there.last].next[side]) = id;
-    there.last = id;
-    note(side, message.port[side]);
-    if (there.by_peer.empty()) there.by_peer.resize(sizes_[there.circle]);
-    queue = waiting(side, message);
-    const bool is_first = queue.first == kNoMessage;
-    waiting(side, message) = {is_first ? message.order : queue.order, is_first ? id : queue.first, id};
+    message.place[side] = there.waiting.push({message.port[other], id});
+    if (there.pairs.empty()) {
+      there.pairs.resize(sizes_[there.circle]);
+      there.peers.resize(free_[other][there.circle].size());
+    }
+    Pair& pair = this->pair(side, message);
+    before = std::exchange(pair.last, id);
+    if (before != kNoMessage) continue;
+    pair.first = message.place[side];
+    const std::uint32_t peer = port(other, message).index;
+    there.peers[peer / kBits] |= bit(peer);
   }
-  if (queue.first != kNoMessage) messages_[queue.last].next_of_pair = id;
+  if (before != kNoMessage) messages_[before].next_of_pair = id;
 }
 
 std::uint32_t Ports::take_next(Side side, std::uint32_t port) {
@@ -47,59 +65,39 @@ std::uint32_t Ports::take_next(Side side, std::uint32_t port) {
   return id;
 }
 
-std::uint32_t Ports::find_next(Side side, std::uint32_t port) {
+std::uint32_t Ports::find_next(Side side, std::uint32_t port) const {
   const Side other = side == kOut ? kIn : kOut;
   const Port& own = ports_[side][port];
-  const std::vector<Idle>& idle = idle_[other][own.circle];
-  if (own.busy || idle.empty()) return kNoMessage;
-  std::uint32_t id = own.first;
-  for (std::size_t left = 1 + idle.size() / kAskedPerStep; id != kNoMessage; --left) {
-    if (!this->port(other, messages_[id]).busy) return id;
-    if (left == 0) break;
-    id = messages_[id].next[side];
+  if (is_busy(side, port) || own.waiting.empty()) return kNoMessage;
+  std::uint32_t place = own.waiting.first();
+  for (int left = kTried; left > 0; --left, place = own.waiting.next(place + 1)) {
+    if (place == kNowhere) return kNoMessage;
+    if (!is_busy(other, own.waiting[place].other_port)) return own.waiting[place].message;
   }
-  if (id == kNoMessage) return kNoMessage;
-  const Waiting none;
-  const Waiting* best = &none;
-  for (const Idle& peer : idle) {
-    const Waiting& found = own.by_peer[peer.index];
-    if (found.order < best->order) best = &found;
+  std::uint32_t best = kNowhere;
+  const Bits& free = free_[other][own.circle];
+  for (std::size_t word = 0; word < free.size(); ++word) {
+    for (std::uint64_t both = free[word] & own.peers[word]; both != 0; both &= both - 1)
+      best = std::min(best, own.pairs[word * kBits + static_cast<std::size_t>(std::countr_zero(both))].first);
   }
-  return best->first;
+  return best == kNowhere ? kNoMessage : own.waiting[best].message;
 }
 
 void Ports::stop_waiting(std::uint32_t id) {
   Message& message = messages_[id];
-  for (const Side side : {kOut, kIn}) {
-    Port& there = port(side, message);
-    const std::uint32_t before = message.previous[side];
-    const std::uint32_t after = message.next[side];
-    (before == kNoMessage ? there.first : messages_[before].next[side]) = after;
-    (after == kNoMessage ? there.last : messages_[after].previous[side]) = before;
-    note(side, message.port[side]);
-  }
   // The first of its pair: those behind it wait for the same two ports.
   const std::uint32_t next = std::exchange(message.next_of_pair, kNoMessage);
   for (const Side side : {kOut, kIn}) {
-    Waiting& queue = waiting(side, message);
-    queue = next == kNoMessage ? Waiting{} : Waiting{messages_[next].order, next, queue.last};
-  }
-}
-
-// Puts the port into idle_, or takes it out, as it is now.
-void Ports::note(Side side, std::uint32_t port) {
-  Port& there = ports_[side][port];
-  std::vector<Idle>& idle = idle_[side][there.circle];
-  const bool is_idle = !there.busy && there.first != kNoMessage;
-  if (is_idle == (there.place != kNowhere)) return;
-  if (is_idle) {
-    there.place = static_cast<std::uint32_t>(idle.size());
-    idle.push_back({port, there.index});
-  } else {
-    idle[there.place] = idle.back();
-    ports_[side][idle.back().port].place = there.place;
-    idle.pop_back();
-    there.place = kNowhere;
+    Port& there = port(side, message);
+    there.waiting.remove(message.place[side]);
+    Pair& pair = this->pair(side, message);
+    if (next != kNoMessage) {
+      pair.first = messages_[next].place[side];
+      continue;
+    }
+    pair = {};
+    const std::uint32_t peer = port(side == kOut ? kIn : kOut, message).index;
+    there.peers[peer / kBits] &= ~bit(peer);
   }
 }
 

@@ -4,56 +4,75 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
 #include <vector>
 
 #include "plan/simulation/pair_table.hpp"
+#include "plan/simulation/waiting_list.hpp"
 
 namespace col::plan::simulation {
 
 // A message has two ends, and so has everything about it: [kOut] is the sender's, [kIn] the receiver's.
-enum Side : std::uint32_t { kOut = 0, kIn = 1 };
+enum Side : std::uint8_t { kOut = 0, kIn = 1 };
 
-struct Message {
+// 64 bytes: a line of the cache.
+struct alignas(64) Message {
   std::array<int, 2> rank = {-1, -1};
   std::array<std::uint32_t, 2> slot = {};  // the number of the message in its rank's round
   std::array<std::uint32_t, 2> port = {};
-  std::array<std::uint32_t, 2> next = {kNoMessage, kNoMessage};  // the next message that waits for the same port
-  std::array<std::uint32_t, 2> previous = {kNoMessage, kNoMessage};
-  std::uint32_t next_of_pair = kNoMessage;
-  Side posted = kOut;       // while one end is missing: the end that is there
-  std::uint8_t parts = 0;   // how many are still busy: its own time and the shared resources
-  bool inter = false;       // between nodes
-  std::uint64_t order = 0;  // the number of messages that became ready before it
+  std::array<std::uint32_t, 2> place = {};  // in the list of those that wait for that port
+  std::uint32_t next_of_pair =
+      kNoMessage;          // the next of the same two ends, or the next that waits for the same two ports
+  Side posted = kOut;      // while one end is missing: the end that is there
+  std::uint8_t parts = 0;  // how many are still busy: its own time and the shared resources
+  bool inter = false;      // between nodes
   std::size_t elements = 0, bytes = 0;
 };
+static_assert(sizeof(Message) == 64);
 
-// The existing messages. A place is used again after its message has arrived.
+// The existing messages. A place is used again after its message has arrived. Thousands of ranks have gigabytes of
+// them, which are looked at in no order: in large pages, a look costs less.
 class MessagePool {
  public:
   std::uint32_t make() {
-    if (free_.empty()) {
-      messages_.emplace_back();
-      return static_cast<std::uint32_t>(messages_.size() - 1);
+    if (!free_.empty()) {
+      const std::uint32_t id = free_.back();
+      free_.pop_back();
+      (*this)[id] = Message{};
+      return id;
     }
-    const std::uint32_t id = free_.back();
-    free_.pop_back();
-    messages_[id] = Message{};
+    if (made_ % kChunk == 0) add_chunk();
+    const std::uint32_t id = made_++;
+    new (&(*this)[id]) Message{};
     return id;
   }
   void release(std::uint32_t id) { free_.push_back(id); }
-  Message& operator[](std::uint32_t id) noexcept { return messages_[id]; }
+  Message& operator[](std::uint32_t id) noexcept { return chunks_[id / kChunk].get()[id % kChunk]; }
+  // It will be needed soon.
+  void prefetch(std::uint32_t id) noexcept { __builtin_prefetch(&(*this)[id], 1); }
 
  private:
-  std::vector<Message> messages_;
+  static constexpr std::size_t kChunkBytes = std::size_t{2} << 20;  // a large page
+  static constexpr std::uint32_t kChunk = kChunkBytes / sizeof(Message);
+  struct Free {
+    void operator()(Message* chunk) const noexcept { std::free(chunk); }
+  };
+
+  void add_chunk();
+
+  std::vector<std::unique_ptr<Message, Free>> chunks_;
+  std::uint32_t made_ = 0;
   std::vector<std::uint32_t> free_;
 };
 
 // All ports, and the messages that wait for them: both ends are posted, but at least one port is busy.
 //
-// A port serves the first message that waits for it and whose other port is free. This search can be long if a thousand
-// messages wait and nearly all other ports are busy. But then few ports are free, and it is faster to ask which of
-// these has a message for this one. Only ports of one circle ever meet, so only the free ports of its own circle are
-// asked.
+// A port serves the first message that waits for it and whose other port is free. If many ports are free, this is one
+// of the first few. If nearly all are busy, the search could be long. But then few peers are both free and have a
+// message for this port: bits say which these are, and the first messages of these pairs are compared. Only ports of
+// one circle ever meet, so bits stand for the peers of its own circle.
 class Ports {
  public:
   // Port p is of the circle circles[p].
@@ -62,55 +81,60 @@ class Ports {
   // Returns whether both ports were free; they then belong to the message. Requires: it does not wait.
   bool take(std::uint32_t id) {
     const Message& message = messages_[id];
-    if (port(kOut, message).busy || port(kIn, message).busy) return false;
-    for (const Side side : {kOut, kIn}) {
-      port(side, message).busy = true;
-      note(side, message.port[side]);
-    }
+    if (is_busy(kOut, message.port[kOut]) || is_busy(kIn, message.port[kIn])) return false;
+    set_busy(message, true);
     return true;
   }
-  void free(const Message& message) {
-    for (const Side side : {kOut, kIn}) {
-      port(side, message).busy = false;
-      note(side, message.port[side]);
-    }
-  }
+  void free(const Message& message) { set_busy(message, false); }
 
   void wait(std::uint32_t id);
+  // The message that take_next() will probably find is needed soon.
+  void prefetch_next(Side side, std::uint32_t port) noexcept {
+    const WaitingList& waiting = ports_[side][port].waiting;
+    if (!waiting.empty()) messages_.prefetch(waiting[waiting.first()].message);
+  }
   // The first message that waits for this port and can have both ports, which it now has. kNoMessage if there is none.
   std::uint32_t take_next(Side side, std::uint32_t port);
 
  private:
-  static constexpr std::uint32_t kNowhere = ~0U;
+  static constexpr std::uint32_t kNowhere = WaitingList::kNowhere;
+  using Bits = std::vector<std::uint64_t>;
+  static constexpr std::uint32_t kBits = 64;
+
   // The messages that wait for one pair of ports, in their order.
-  struct Waiting {
-    std::uint64_t order = ~std::uint64_t{0};  // of the first; the greatest number if there is none
-    std::uint32_t first = kNoMessage, last = kNoMessage;
+  struct Pair {
+    std::uint32_t first = kNowhere;   // its place in this port's list
+    std::uint32_t last = kNoMessage;  // which it is
   };
   struct Port {
-    bool busy = false;
-    // the messages that wait, in the order in which they became ready
-    std::uint32_t first = kNoMessage, last = kNoMessage;
+    WaitingList waiting = {};
     std::uint32_t circle = 0, index = 0;  // its number in the circle
-    std::uint32_t place = kNowhere;       // in idle_[side][circle]
-    std::vector<Waiting> by_peer = {};    // by the peer's number in the circle; empty until a message waits
-  };
-  struct Idle {
-    std::uint32_t port, index;
+    // By the peer's number in the circle; empty until a message waits.
+    std::vector<Pair> pairs = {};
+    Bits peers = {};  // those of which a message waits
   };
 
   Port& port(Side side, const Message& message) noexcept { return ports_[side][message.port[side]]; }
-  Waiting& waiting(Side side, const Message& message) noexcept {
-    return port(side, message).by_peer[port(side == kOut ? kIn : kOut, message).index];
+  Pair& pair(Side side, const Message& message) noexcept {
+    return port(side, message).pairs[port(side == kOut ? kIn : kOut, message).index];
   }
-  std::uint32_t find_next(Side side, std::uint32_t port);
+  bool is_busy(Side side, std::uint32_t port) const noexcept { return busy_[side][port] != 0; }
+  void set_busy(const Message& message, bool busy) {
+    for (const Side side : {kOut, kIn}) {
+      const Port& there = port(side, message);
+      busy_[side][message.port[side]] = busy ? 1 : 0;
+      free_[side][there.circle][there.index / kBits] ^= bit(there.index);
+    }
+  }
+  static std::uint64_t bit(std::uint32_t index) noexcept { return std::uint64_t{1} << index % kBits; }
+  std::uint32_t find_next(Side side, std::uint32_t port) const;
   void stop_waiting(std::uint32_t id);
-  void note(Side side, std::uint32_t port);
 
   MessagePool& messages_;
   std::array<std::vector<Port>, 2> ports_;
-  std::vector<std::uint32_t> sizes_;                    // of the circles
-  std::array<std::vector<std::vector<Idle>>, 2> idle_;  // free ports for which a message waits, by circle
+  std::array<std::vector<std::uint8_t>, 2> busy_;  // by port; a bool each, but in little memory
+  std::vector<std::uint32_t> sizes_;               // of the circles
+  std::array<std::vector<Bits>, 2> free_;          // ports that are not busy, by circle
 };
 
 }  // namespace col::plan::simulation

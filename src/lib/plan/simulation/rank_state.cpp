@@ -18,6 +18,7 @@ std::span<const Step> RoundReader::read(RankState& rank) {
   rank.needs.clear();
   rank.next_work = rank.next_need = 0;
   arrivals_.clear();
+  near_ = 0;
   std::uint32_t slot = 0;
   for (const Step& step : round_.steps()) {
     if (step.kind == Step::Kind::recv && !step.to.empty()) arrivals_.push_back({step.to, slot});
@@ -30,7 +31,7 @@ std::span<const Step> RoundReader::read(RankState& rank) {
   for (const Step& step : round_.steps()) {
     if (step.is_message()) continue;
     note_needs(step.left, rank.needs);
-    note_needs(step.to, rank.needs);
+    if (step.to != step.left) note_needs(step.to, rank.needs);
     const auto bytes = static_cast<double>(step.to.count * element_size_);
     const bool reduces = step.kind == Step::Kind::reduce;
     if (reduces) note_needs(step.right, rank.needs);
@@ -41,12 +42,27 @@ std::span<const Step> RoundReader::read(RankState& rank) {
   return round_.steps();
 }
 
-void RoundReader::note_needs(const Slice& slice, std::vector<std::uint32_t>& needs) const {
-  auto arrival = std::partition_point(arrivals_.begin(), arrivals_.end(), [&](const Arrival& a) {
+void RoundReader::note_needs(const Slice& slice, std::vector<std::uint32_t>& needs) {
+  near_ = first_arrival(slice);
+  for (std::size_t i = near_; i < arrivals_.size() && overlap(arrivals_[i].to, slice); ++i)
+    needs.push_back(arrivals_[i].slot);
+}
+
+// The first that does not end before `slice`. A round with thousands of steps goes along its buffers: mostly it is the
+// one that the last slice found, or the next.
+std::size_t RoundReader::first_arrival(const Slice& slice) const {
+  const auto is_before = [&](const Arrival& a) {
     if (a.to.buffer != slice.buffer) return a.to.buffer < slice.buffer;
     return a.to.offset + a.to.count <= slice.offset;
-  });
-  for (; arrival != arrivals_.end() && overlap(arrival->to, slice); ++arrival) needs.push_back(arrival->slot);
+  };
+  // Much lies before or after all that arrives.
+  if (arrivals_.empty() || !is_before(arrivals_.front())) return 0;
+  if (is_before(arrivals_.back())) return arrivals_.size();
+  for (std::size_t i = near_; i < std::min(near_ + 2, arrivals_.size()); ++i) {
+    if (!is_before(arrivals_[i]) && (i == 0 || is_before(arrivals_[i - 1]))) return i;
+  }
+  return static_cast<std::size_t>(std::partition_point(arrivals_.begin(), arrivals_.end(), is_before) -
+                                  arrivals_.begin());
 }
 
 }  // namespace col::plan::simulation

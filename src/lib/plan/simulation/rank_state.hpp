@@ -46,12 +46,14 @@ class RoundReader {
     Slice to;
     std::uint32_t slot;
   };
-  void note_needs(const Slice& slice, std::vector<std::uint32_t>& needs) const;
+  void note_needs(const Slice& slice, std::vector<std::uint32_t>& needs);
+  std::size_t first_arrival(const Slice& slice) const;
 
   const CostModel& model_;
   std::size_t element_size_;
   Round round_;
   std::vector<Arrival> arrivals_;
+  std::size_t near_ = 0;  // where the last slice was found among them
 };
 
 }  // namespace col::plan::simulation

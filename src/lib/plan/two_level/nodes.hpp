@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>
@@ -21,9 +22,14 @@ class Nodes {
  public:
   explicit Nodes(const PlanRequest& request) {
     std::map<int, int> numbers;
+    node_of_.reserve(static_cast<std::size_t>(request.size));
+    local_of_.reserve(static_cast<std::size_t>(request.size));
+    int node = 0, last = 0;
     for (int rank = 0; rank < request.size; ++rank) {
       const int name = request.node_of_rank.empty() ? 0 : request.node_of_rank[static_cast<std::size_t>(rank)];
-      const int node = numbers.emplace(name, count()).first->second;
+      // Mostly that of the rank before it: thousands of ranks each look at thousands.
+      if (rank == 0 || name != last) node = numbers.emplace(name, count()).first->second;
+      last = name;
       if (node == count()) ranks_.emplace_back();
       node_of_.push_back(node);
       local_of_.push_back(static_cast<int>(ranks(node).size()));

@@ -99,6 +99,7 @@ class Rails {
 
   // Segment `s` of a block.
   Span part(const Span& block, std::size_t s) const noexcept {
+    if (segments_ == 1) return block;
     const Blocks cut = Blocks::even(block.count, segments_);
     return {block.offset + cut.offset(s), cut.count(s)};
   }
