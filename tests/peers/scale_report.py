@@ -92,10 +92,10 @@ def growth_table(run):
     for row in ROWS:
         points = medians(run, row.key)
         value, growth = extrapolated(row.grows, points, FAR)
-        rows.append([row.what, *(row.text(y) for _, y in points), growth, row.text(value) if growth else "–",
-                     row.text(row.model(FAR, far_hosts)) if row.model else "–", row.formula])
+        rows.append([row.what, row.formula, *(row.text(y) for _, y in points), growth, row.text(value) if growth else "–",
+                     row.text(row.model(FAR, far_hosts)) if row.model else "–"])
     title = f"A group over {hosts} hosts, and {FAR:,} ranks over {far_hosts}"
-    return section(title, ["ranks", *map(str, ranks), "grows by", f"so at {FAR:,}", f"model at {FAR:,}", "the model"], rows,
+    return section(title, ["ranks", "the model", *map(str, ranks), "grows by", f"so at {FAR:,}", f"model at {FAR:,}"], rows,
                    numbers=len(ranks) + 3)
 
 
