@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <limits>
@@ -459,6 +460,54 @@ TEST_CASE("flight recorder: the last calls, with their groups, also when it has 
   CHECK(history.groups[0].last == kMany);
   CHECK(record.history(3).calls.size() == 3);
   CHECK(record.history(3).calls.front().sequence == kMany - 2);
+}
+
+TEST_CASE("flight recorder: how long calls took, for those that have waited", "[job]") {
+  using col::Collective;
+  const auto page = ControlPage::in_memory(1);
+  auto& record = page->record(0);
+  record.join(0);
+  const auto now = [] {
+    const std::chrono::nanoseconds since = col::Deadline::Clock::now().time_since_epoch();
+    return static_cast<std::uint64_t>(since.count());
+  };
+  const int group = record.enter_group("g", 5);
+  record.note(group, 1, Collective::allreduce, {col::DType::float32, 1000, -1, -1}, true);
+  record.note_wait(now() - 3'000'000);
+  record.note(group, 2, Collective::allreduce, {}, true);
+  record.note(group, 3, Collective::allreduce, {}, false);
+  auto times = record.times_since(0);
+  REQUIRE(times.calls.size() == 3);
+  CHECK(times.noted == 3);
+  CHECK(times.calls[0].took_ns == 0);
+  CHECK(times.calls[0].token == 5);
+  CHECK(times.calls[0].details.count == 1000);
+  CHECK(times.calls[1].took_ns >= 3'000'000);
+  CHECK(times.calls[1].sequence == 2);
+  CHECK(times.calls[1].ended);
+  CHECK_FALSE(times.calls[2].ended);
+  CHECK(times.waited_ns == times.calls[1].took_ns);
+  CHECK(record.times_since(2).calls.size() == 1);
+  CHECK(record.times_since(3).calls.empty());
+  CHECK(record.times_since(0, false).calls.empty());
+  CHECK(record.times_since(0, false).noted == 3);
+
+  // The times of calls that were overwritten are not those of the calls in their place.
+  record.leave_group(group);
+  CHECK(record.history().groups.empty());
+  REQUIRE(record.groups_ever().size() == 1);
+  CHECK(record.groups_ever()[0].name == "g");
+  CHECK(record.groups_ever()[0].token == 5);
+  for (std::uint64_t call = 4; call < 4 + col::RankRecord::kRecordedCalls; ++call)
+    record.note(group, call, Collective::barrier, {}, true);
+  times = record.times_since(3);
+  CHECK(times.calls.size() == col::RankRecord::kRecordedCalls - 1);
+  CHECK(std::all_of(times.calls.begin(), times.calls.end(),
+                    [](const col::TimedCall& call) { return call.took_ns == 0 && call.token == 5; }));
+  // A clock that has gone back is no wait of centuries.
+  record.note_wait(now() + 1'000'000'000);
+  record.note(group, 2000, Collective::barrier, {}, true);
+  CHECK(record.times_since(times.noted).calls.at(0).took_ns == 1);
 }
 
 TEST_CASE("flight recorder: more groups than it has names for", "[job]") {

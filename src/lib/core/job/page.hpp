@@ -23,7 +23,7 @@
 namespace col::core {
 
 inline constexpr std::uint64_t kPageMagic = 0x656761706c6f6321;  // "!colpage" in memory order
-inline constexpr std::uint32_t kPageVersion = 5;
+inline constexpr std::uint32_t kPageVersion = 6;
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8, "shared between processes");
@@ -124,6 +124,18 @@ struct NotedCall {
   Word dtype_and_count;
 };
 
+// How long calls took. Nothing is written here for a short call that has not waited.
+struct TimesLayout {
+  static constexpr std::size_t kGroups = 64;
+  struct Entry {
+    Word number;  // of the call in RecorderLayout::calls, + 1; another one's: this call has not waited
+    Word took_ns;
+  };
+  Word waited_ns;                    // of all
+  std::array<Word, kGroups> tokens;  // as in RecorderLayout, but those of groups that are gone stay
+  std::array<Entry, RankRecord::kRecordedCalls> calls;
+};
+
 // The flight recorder of a rank: apart from its record, which is read often. All zero before the first call.
 struct alignas(256) RecorderLayout {
   static constexpr std::size_t kGroups = 64;  // of number 0 nothing is known
@@ -133,6 +145,8 @@ struct alignas(256) RecorderLayout {
   std::array<Word, kGroups> last;             // number of the last collective
   std::array<AtomicText<48>, kGroups> names;
   std::array<NotedCall, RankRecord::kRecordedCalls> calls;
+  TimesLayout times;
+  static_assert(kGroups == TimesLayout::kGroups);
 };
 
 // ---- Its memory: anonymous, or mapped from a file, which appears under its name only when it is complete ------------

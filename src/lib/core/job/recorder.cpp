@@ -37,6 +37,7 @@ int RankRecord::enter_group(std::string_view name, std::uint64_t token) noexcept
     if (!recorder_->tokens[group].compare_exchange_strong(free, kClaimed, std::memory_order_acquire)) continue;
     recorder_->names[group].store(name);
     recorder_->last[group].store(0, std::memory_order_release);
+    recorder_->times.tokens[group].store(std::max(token, kClaimed + 1), std::memory_order_release);
     recorder_->tokens[group].store(std::max(token, kClaimed + 1), std::memory_order_release);
     return static_cast<int>(group);
   }
@@ -103,9 +104,68 @@ RankHistory RankRecord::history(std::size_t most_calls) const {
   return history;
 }
 
+void RankRecord::note_wait(std::uint64_t began_ns) noexcept {
+  core::TimesLayout& times = recorder_->times;
+  const std::uint64_t now = core::exact_ns();
+  const std::uint64_t took = now > began_ns ? now - began_ns : 1;
+  // relaxed: this process's own words. The release of the number of calls follows, in note().
+  const std::uint64_t number = recorder_->noted.load(std::memory_order_relaxed);
+  core::TimesLayout::Entry& entry = times.calls[number % kRecordedCalls];
+  entry.took_ns.store(took, std::memory_order_release);
+  entry.number.store(number + 1, std::memory_order_release);
+  times.waited_ns.store(times.waited_ns.load(std::memory_order_relaxed) + took, std::memory_order_release);
+}
+
+RankTimes RankRecord::times_since(std::uint64_t noted, bool with_calls) const {
+  const core::TimesLayout& times = recorder_->times;
+  RankTimes found;
+  found.waited_ns = times.waited_ns.load(std::memory_order_acquire);
+  found.noted = recorder_->noted.load(std::memory_order_acquire);
+  if (!with_calls || noted >= found.noted) return found;
+  const std::uint64_t first = std::max(noted, found.noted - std::min<std::uint64_t>(found.noted, kRecordedCalls));
+  found.calls.reserve(found.noted - first);
+  for (std::uint64_t number = first; number < found.noted; ++number) {
+    const core::NotedCall& noted_call = recorder_->calls[number % kRecordedCalls];
+    const core::TimesLayout::Entry& entry = times.calls[number % kRecordedCalls];
+    TimedCall call;
+    const std::uint64_t word = noted_call.call.load(std::memory_order_acquire);
+    const std::uint64_t partner_and_tag = noted_call.partner_and_tag.load(std::memory_order_acquire);
+    call.details = core::unpack(noted_call.dtype_and_count.load(std::memory_order_acquire), partner_and_tag);
+    if (entry.number.load(std::memory_order_acquire) == number + 1)
+      call.took_ns = entry.took_ns.load(std::memory_order_acquire);
+    call.ended = (word & 1) != 0;
+    const std::size_t group = word >> kEndedBits & ((1U << kGroupBits) - 1);
+    call.token = group == 0 ? 0 : times.tokens[group].load(std::memory_order_acquire);
+    const auto op = static_cast<Collective>(word >> (kEndedBits + kGroupBits) & ((1U << kOpBits) - 1));
+    call.op = std::min(op, Collective::recv);  // a damaged page has others
+    call.sequence = word >> (kEndedBits + kGroupBits + kOpBits);
+    found.calls.push_back(call);
+  }
+  const std::uint64_t by_now = recorder_->noted.load(std::memory_order_acquire);
+  // As in history().
+  const std::uint64_t kept = by_now + 1 - std::min<std::uint64_t>(by_now + 1, kRecordedCalls);
+  const std::uint64_t spoilt = kept > first ? std::min<std::uint64_t>(kept - first, found.calls.size()) : 0;
+  found.calls.erase(found.calls.begin(), found.calls.begin() + static_cast<std::ptrdiff_t>(spoilt));
+  return found;
+}
+
+std::vector<RecordedGroup> RankRecord::groups_ever() const {
+  std::vector<RecordedGroup> groups;
+  for (std::size_t group = 1; group < core::RecorderLayout::kGroups; ++group) {
+    const std::uint64_t token = recorder_->times.tokens[group].load(std::memory_order_acquire);
+    std::string name = recorder_->names[group].load();
+    const std::uint64_t last = recorder_->last[group].load(std::memory_order_acquire);
+    if (token > 1 && recorder_->times.tokens[group].load(std::memory_order_acquire) == token)
+      groups.push_back({std::move(name), token, last});
+  }
+  return groups;
+}
+
 // For a process that follows another one.
 void RankRecord::clear_history() noexcept {
   for (core::Word& token : recorder_->tokens) token.store(0, std::memory_order_release);
+  for (core::Word& token : recorder_->times.tokens) token.store(0, std::memory_order_release);
+  recorder_->times.waited_ns.store(0, std::memory_order_release);
   recorder_->noted.store(0, std::memory_order_release);
 }
 

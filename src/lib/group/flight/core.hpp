@@ -57,6 +57,10 @@ class Core {
   std::uint64_t note(std::uint64_t sequence, Collective op, const CallDetails& details, bool ended) const noexcept {
     return record() != nullptr ? record()->note(noted_group_, sequence, op, details, ended) : 0;
   }
+  // For the same: the operation that note() is said next has waited since then, or is a long one.
+  void note_wait(std::uint64_t began_ns) const noexcept {
+    if (record() != nullptr) record()->note_wait(began_ns);
+  }
   // A child that was forked after the process joined is not a member.
   bool is_forked_child() const { return fork_guard_.is_forked_child(); }
 

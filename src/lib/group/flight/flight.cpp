@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "core/job/background.hpp"
+#include "core/job/record_words.hpp"
 #include "core/kernels/mixed.hpp"
 #include "core/log.hpp"
 
@@ -233,6 +234,7 @@ bool Flight::move_on(Pending& pending) {
 }
 
 void Flight::finish(Pending& pending) {
+  if (pending.began_ns != 0) core_.note_wait(std::exchange(pending.began_ns, 0));
   note_end(pending);
   pending.staging.reset();
   // A user's function may hold what its owner wants back.
@@ -274,6 +276,12 @@ void Flight::record_briefly(Pending& pending, Collective op) {
   pending.brief = op;
 }
 
+// What waits has the time to look at the clock.
+void Flight::on_wait(Pending& pending) {
+  if (pending.began_ns == 0) pending.began_ns = core::exact_ns();
+  if (pending.brief) record(pending);
+}
+
 void Flight::end_record(Pending& pending) {
   if (core_.record() == nullptr) return;
   if (pending.brief)
@@ -296,7 +304,7 @@ void Flight::await(Pending& pending, const Limit& limit) {
   if (!pending.has_ended()) {
     LateDiagnosis diagnosis(core_.surroundings(), pending);
     WaitContext wait = core_.waiting(limit, &diagnosis);
-    if (pending.brief) wait.before_waiting([this, &pending] { record(pending); });
+    wait.before_waiting([this, &pending] { on_wait(pending); });
     try {
       await_until(pending, wait);
     } catch (...) {

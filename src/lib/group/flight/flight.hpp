@@ -70,6 +70,8 @@ class Flight {
   // nothing else is in flight, first in brief.
   void record(Pending& pending);
   void record_briefly(Pending& pending, Collective op);
+  // Its wait begins: it is recorded at length, and its time is taken.
+  void on_wait(Pending& pending);
   // Notes in the flight recorder that it was started, for this rank to wait for it later.
   void note_start(const Pending& pending);
   // The call is over, and nothing else is in flight.

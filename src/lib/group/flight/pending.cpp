@@ -82,6 +82,7 @@ void Pending::reset() {
   staging.reset();
   watch.reset();
   brief.reset();
+  began_ns = 0;
   copy_failure = nullptr;
   request = {};
   form = {};

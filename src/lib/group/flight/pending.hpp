@@ -52,6 +52,8 @@ class Pending : public CollectiveCall {
   bool collective = true;
   std::string asked_algorithm = {};  // Options::algorithm
   bool deterministic = false;
+  // When its first wait began, or, of a long one, when it was called; 0: it is short, and has not waited.
+  std::uint64_t began_ns = 0;
   std::optional<Collective> brief = {};  // set while its record is that of RankRecord::begin_briefly()
   std::vector<Leg> legs = {};
 

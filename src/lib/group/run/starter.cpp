@@ -4,12 +4,16 @@
 #include <utility>
 
 #include "core/hash.hpp"
+#include "core/job/record_words.hpp"
 #include "core/kernels/reduce.hpp"
 #include "group/call/checks.hpp"
 #include "group/call/composite.hpp"
 
 namespace col::group {
 namespace {
+
+// A look at the clock is nothing beside a call of so many bytes.
+constexpr std::size_t kLong = std::size_t{32} << 10;
 
 // What a collective does in a world of one rank, which needs no backend.
 void copy_own(const Request& request) {
@@ -104,7 +108,10 @@ void Starter::announce(Pending& pending, bool may_be_brief) {
     flight_.record_briefly(pending, pending.request.collective);
   else
     flight_.record(pending);
-  if (pending.form.asynchronous) flight_.note_start(pending);
+  if (pending.form.asynchronous)
+    flight_.note_start(pending);
+  else if (common_view(pending.request).bytes() >= kLong)
+    pending.began_ns = core::exact_ns();
   // Nobody waits for a call in a graph: it is compared when it becomes part of it, and no more when that runs.
   // No channel: a call over several GPUs, which blocks.
   const DeviceExtension* const gpu = pending.channel != nullptr ? lanes_.gpu_of(pending.channel) : nullptr;
@@ -148,7 +155,7 @@ void Starter::run_native(const PendingPtr& call) {
   if (!pending.decision->starts) flight_.await_collectives();
   LateDiagnosis diagnosis(core_.surroundings(), pending);
   WaitContext wait = core_.waiting(pending.timeout, &diagnosis);
-  if (pending.brief) wait.before_waiting([this, &pending] { flight_.record(pending); });
+  wait.before_waiting([this, &pending] { flight_.on_wait(pending); });
   try {
     // It has no steps that could be counted from here: a fault strikes at its begin.
     core_.pass_fault(pending.sequence);

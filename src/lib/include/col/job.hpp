@@ -114,6 +114,23 @@ struct RankHistory {
   std::vector<RecordedCall> calls;  // oldest first
 };
 
+// The same operation, for who counts and compares times.
+struct TimedCall {
+  std::uint64_t token = 0;  // of its group; 0: of more groups than the recorder names
+  std::uint64_t sequence = 0;
+  Collective op = {};
+  bool ended = true;          // as in RecordedCall
+  std::uint64_t took_ns = 0;  // from its first wait to its end, of a long one from its begin; 0: a short one, no wait
+  CallDetails details = {};
+};
+
+// What one rank has done since an earlier look.
+struct RankTimes {
+  std::uint64_t noted = 0;       // operations, ever: for the next look
+  std::uint64_t waited_ns = 0;   // the sum of TimedCall::took_ns, ever
+  std::vector<TimedCall> calls;  // oldest first; without those that were overwritten meanwhile
+};
+
 // The process that the launcher has started for a rank, whether or not it ever joins.
 struct StartedProcess {
   int rank = -1;  // global rank
@@ -162,6 +179,12 @@ class COL_EXPORT RankRecord {
   // An operation has ended, or was started for the rank to wait for later. Returns the time.
   std::uint64_t note(int group, std::uint64_t sequence, Collective op, const CallDetails& details, bool ended) noexcept;
   RankHistory history(std::size_t most_calls = kRecordedCalls) const;
+  // The next operation to be noted has waited, or is a long one. `began_ns`: by the clock of Deadline.
+  void note_wait(std::uint64_t began_ns) noexcept;
+  // What has come since `noted` operations. Without calls, it costs a few loads.
+  RankTimes times_since(std::uint64_t noted, bool with_calls = true) const;
+  // All groups that it was ever in, but for those whose place another one has taken.
+  std::vector<RecordedGroup> groups_ever() const;
 
   // For the launcher: the process that it has started for a global rank, and how that process ended.
   void started(int rank, std::int64_t pid) noexcept;
