@@ -1,6 +1,5 @@
 #include "coljob/commands.hpp"
 
-#include <poll.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -31,6 +30,8 @@
 #include "launch/report/stacks.hpp"
 #include "launch/report/why.hpp"
 #include "launch/report/why_table.hpp"
+#include "launch/top/live_terminal.hpp"
+#include "launch/top/view.hpp"
 
 namespace col::coljob {
 namespace {
@@ -140,35 +141,33 @@ int explain(const Options& options) {
   return stuck ? tools::exit_code::kStuck : tools::exit_code::kSuccess;
 }
 
-// A process that has taken the place of another one since has no stack here.
-void take_stacks(JobStory& story) {
-  std::vector<RankStory*> alive;
-  std::vector<pid_t> pids;
-  for (RankStory& rank : story.ranks) {
-    const bool gone = rank.status.exited || (rank.last && rank.last->gone);
-    if (rank.status.pid == 0 || gone) continue;
-    alive.push_back(&rank);
-    pids.push_back(rank.last ? static_cast<pid_t>(rank.last->pid) : rank.status.pid);
-  }
-  StackTaker taker(pids, StackTaker::Clock::now() + StackTaker::kUsualTime, {.most_processes = pids.size()});
-  while (!taker.finished()) {
-    pollfd readable{taker.fd(), POLLIN, 0};
-    ::poll(&readable, 1, -1);  // also when the time is up
-    taker.on_readable();
-  }
-  std::vector<std::optional<Stack>> stacks = taker.take();
-  for (std::size_t i = 0; i < stacks.size(); ++i) alive[i]->stack = std::move(stacks[i]);
-}
-
 int show_stacks(const Options& options) {
   JobStory story = story_of(options, 0);
-  take_stacks(story);
+  std::vector<RankStory*> ranks;
+  for (RankStory& rank : story.ranks) ranks.push_back(&rank);
+  take_stacks(ranks, ranks.size());
   ReportStyle style;
   style.text = own_style();
   std::string text;
   for (const std::string& line : stack_lines(story, style)) text += line + "\n";
   if (text.empty()) text = "no rank has a stack that can be read; see kernel.yama.ptrace_scope, and coljob why\n";
   return print(text);
+}
+
+// On a terminal until its user or the job ends it, else once.
+int show_top(const Options& options) {
+  const FoundJob job = choose_job(find_jobs(options.directories), options.job);
+  if (!job.lives()) throw NoJob(fmt::format("job {}: {}; coljob why says what its ranks were in", job.id, job.problem));
+  const ViewSpec view{.tool = "coljob",
+                      .job_id = job.id,
+                      .path = job.path,
+                      .page = job.page,
+                      .style = own_style(),
+                      .patience = std::chrono::duration<double>(options.patience).count()};
+  constexpr std::size_t kColumnsOfFile = 160;
+  if (!is_live_terminal()) return print(one_frame(view, tools::stdout_columns().value_or(kColumnsOfFile)));
+  if (!run_view(view)) return tools::exit_code::kSuccess;
+  return print(fmt::format("job {} has ended\n", tools::one_line(job.id)));
 }
 
 int dump(const Options& options) {
@@ -189,6 +188,8 @@ int run(const Options& options) {
       return explain(options);
     case Command::stacks:
       return show_stacks(options);
+    case Command::top:
+      return show_top(options);
     default:
       return dump(options);
   }

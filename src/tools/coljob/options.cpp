@@ -24,6 +24,7 @@ constexpr std::string_view kHead =
     "Usage:\n"
     "  coljob ps            the jobs: command, ranks, since when, state\n"
     "  coljob why [JOB]     who waits for whom, and why: a sentence and a table\n"
+    "  coljob top [JOB]     a live view: rates, waiting, memory and CPU of each rank\n"
     "  coljob stacks [JOB]  where each rank is in its program\n"
     "  coljob dump [JOB]    all that is known, as JSON, with 1,024 operations a rank\n"
     "  coljob why FILE      the same from such a file, or a report of colrun\n"
@@ -38,8 +39,11 @@ struct NamedCommand {
   std::string_view name;
   Command command;
 };
-constexpr std::array<NamedCommand, 4> kCommands = {
-    {{"ps", Command::ps}, {"why", Command::why}, {"stacks", Command::stacks}, {"dump", Command::dump}}};
+constexpr std::array<NamedCommand, 5> kCommands = {{{"ps", Command::ps},
+                                                    {"why", Command::why},
+                                                    {"top", Command::top},
+                                                    {"stacks", Command::stacks},
+                                                    {"dump", Command::dump}}};
 
 Command command_of(const std::string& word) {
   std::vector<std::string_view> names;
@@ -47,7 +51,8 @@ Command command_of(const std::string& word) {
     if (known.name == word) return known.command;
     names.push_back(known.name);
   }
-  throw UsageError("there is no command '{}'{}; write ps, why, stacks or dump", word, tools::did_you_mean(word, names));
+  throw UsageError("there is no command '{}'{}; write ps, why, top, stacks or dump", word,
+                   tools::did_you_mean(word, names));
 }
 
 Duration duration_of(const std::string& option, const std::string& text) {
@@ -74,7 +79,7 @@ std::variant<std::string, Options> parse_options(const std::vector<std::string>&
              tools::into(options.output, tools::as_written)});
   if (auto text = table.parse(arguments, 2)) return std::move(*text);
   table.apply();
-  if (table.words().empty()) throw UsageError("no command; write ps, why, stacks or dump");
+  if (table.words().empty()) throw UsageError("no command; write ps, why, top, stacks or dump");
   options.command = command_of(table.words().front());
   if (table.words().size() > 1) options.job = table.words()[1];
   if (options.command == Command::ps && !options.job.empty())

@@ -10,7 +10,7 @@
 namespace col::coljob {
 
 struct Options {
-  enum class Command { ps, why, stacks, dump };
+  enum class Command { ps, why, top, stacks, dump };
   Command command = Command::ps;
   std::string job;  // what names it; empty: the only one
   std::vector<std::string> directories = {};

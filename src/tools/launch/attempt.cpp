@@ -75,6 +75,7 @@ Attempt::Attempt(const AttemptParts& parts)
                 parts.assignment.first_rank, parts.assignment.local_ranks),
       changed_signals_(changed_signals(hangup_is_ignored())),
       ranks_(static_cast<std::size_t>(parts.assignment.local_ranks)) {
+  if (parts.spec.inspect.times && local_ranks() > 0) watch_.emplace(local_ranks());
   if (parts.spec.environment.pmi) pmi_.emplace(parts.assignment, parts.epoll_fd, epoll_tag::kPmi);
 }
 
@@ -272,6 +273,16 @@ void Attempt::remember_calls() {
   if (!remembered_.empty()) return;
   remembered_.resize(ranks_.size());
   look_at_ranks(*page_, remembered_);
+}
+
+void Attempt::look_at_calls(Time now) {
+  if (watch_ && now >= watch_->due()) watch_->look(*page_);
+}
+
+void Attempt::add_times(std::vector<RankStory>& stories) {
+  if (!watch_) return;
+  std::vector<CallTimes> times = watch_->take(*page_);
+  for (std::size_t i = 0; i < stories.size(); ++i) stories[i].times = std::move(times[i]);
 }
 
 std::vector<RankStory> Attempt::stories_now() const {

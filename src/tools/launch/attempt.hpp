@@ -24,6 +24,7 @@
 #include "launch/processes/program.hpp"
 #include "launch/report/job_story.hpp"
 #include "launch/report/out_of_memory.hpp"
+#include "launch/times/call_watch.hpp"
 
 namespace col::launch {
 
@@ -113,12 +114,17 @@ class Attempt {
   bool others_may_notice() const;  // a living rank uses col
   // Records what the ranks are doing in col, for the report. Only the first call counts.
   void remember_calls();
+  // Follows the calls of the ranks, if the report is to tell how long they took (InspectSpec::times).
+  std::optional<Time> next_look() const { return watch_ ? std::optional(watch_->due()) : std::nullopt; }
+  void look_at_calls(Time now);
   std::vector<pid_t> living_pids() const;
   void keep_stack(pid_t pid, Stack stack);
 
   // Global rank whose exit code becomes the job's (--exit-policy); -1 if all is well.
   int deciding_rank() const;
   std::vector<RankStory> stories() const;
+  // At the end: adds what was found by look_at_calls().
+  void add_times(std::vector<RankStory>& stories);
   // The same, with what the ranks do at this moment.
   std::vector<RankStory> stories_now() const;
   // Returns false if a part of the directory could not be removed.
@@ -147,6 +153,7 @@ class Attempt {
   Ending ending_;
   Injector injector_;
   OutOfMemoryWatch memory_;
+  std::optional<CallWatch> watch_;
   std::vector<int> changed_signals_;  // signals changed in this process that the ranks must not inherit
   std::vector<Rank> ranks_;
   std::vector<std::vector<std::string>> debugged_;  // the commands of ranks under a debugger

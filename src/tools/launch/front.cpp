@@ -53,6 +53,7 @@
 #include "launch/processes/signals.hpp"
 #include "launch/report/report.hpp"
 #include "launch/report/report_json.hpp"
+#include "launch/top/watching.hpp"
 #include "launch/watcher.hpp"
 
 namespace col::launch {
@@ -109,15 +110,17 @@ bool has_ended(pid_t child) {
 
 // Passes signals on, and input from `head` (may be null), until the watcher has ended, which SIGCHLD tells; does not
 // reap it. When the other launcher is gone, the lifeline ends.
-void attend(pid_t watcher, SignalGate& signals, UniqueFd lifeline, HeadLink* head) {
+void attend(pid_t watcher, SignalGate& signals, UniqueFd lifeline, HeadLink* head, Watching* watching) {
   constexpr int kNapMs = 20;
   pollfd events[] = {{signals.fd(), POLLIN, 0}, {-1, 0, 0}, {-1, 0, 0}};
   while (!has_ended(watcher)) {
     if (head != nullptr) head->prepare(events[1], events[2]);
     if (!lifeline) events[0].fd = -1;  // there is nobody to tell: signals stay where they are, SIGCHLD too
-    if (::poll(events, std::size(events), lifeline ? -1 : kNapMs) < 0) continue;
+    const bool passes_output = watching != nullptr && !watching->is_shown();
+    if (::poll(events, std::size(events), lifeline && !passes_output ? -1 : kNapMs) < 0) continue;
     if ((events[0].revents & POLLIN) != 0 && lifeline) forward_signals(signals, lifeline.get());
     if (head != nullptr && !head->on_polled(events[1], events[2])) lifeline.reset();
+    if (watching != nullptr) watching->work();
   }
 }
 
@@ -184,6 +187,7 @@ void check_limits(int ranks) {
 
 JobResult run_checked(const JobSpec& asked, const Rendezvous& rendezvous, HeadLink* head) {
   JobSpec spec = asked;
+  spec.inspect.times = spec.inspect.times || spec.inspect.report || !spec.inspect.json_path.empty();
   if (spec.stdin_fd >= 0 && is_background_terminal(spec.stdin_fd)) spec.stdin_fd = -1;
   const std::vector<std::string> programs = resolve_programs(spec);
   const auto threads = [&](int otherwise) { return most_threads(spec, std::getenv("OMP_NUM_THREADS"), otherwise); };
@@ -191,6 +195,8 @@ JobResult run_checked(const JobSpec& asked, const Rendezvous& rendezvous, HeadLi
   if (only_inspects(spec, rendezvous, placement)) return {};
   check_limits(spec.local_ranks());
   const std::string job_id = make_job_id();
+  std::optional<Watching> watching;
+  if (spec.inspect.watch) watching.emplace(spec);
   SharedReport report;
   SignalGate signals;
   SubreaperScope subreaper;
@@ -223,11 +229,13 @@ JobResult run_checked(const JobSpec& asked, const Rendezvous& rendezvous, HeadLi
                       strerror(errno));
   }
   lifeline_read.reset();
+  if (watching) watching->start(job_id, lifeline.get());
   if (spec.stdin_fd >= 0) {
     UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     ::dup3(null.get(), spec.stdin_fd, spec.stdin_fd > STDERR_FILENO ? O_CLOEXEC : 0);
   }
-  attend(watcher, signals, std::move(lifeline), head);
+  attend(watcher, signals, std::move(lifeline), head, watching ? &*watching : nullptr);
+  if (watching) watching->finish();
   if (terminal) terminal->restore();
 
   JobResult result;

@@ -88,6 +88,7 @@ std::optional<Supervisor::Time> Supervisor::next_deadline() const {
   const LifecycleSpec& limits = parts_.spec.lifecycle;
   if (limits.timeout) consider(began_ + *limits.timeout);
   if (parts_.spec.inspect.report_hang) consider(next_hang_look_);
+  consider(attempt_->next_look());
   if (const auto ended = attempt_->first_good_end()) {
     if (limits.exit_timeout) consider(*ended + *limits.exit_timeout);
     if (!warned_of_stragglers_) consider(*ended + kStragglerWarning);
@@ -275,6 +276,7 @@ void Supervisor::do_due(Time now) {
     attempt_->signal_group(act.rank - attempt_->assignment().first_rank, act.signal);
   }
   check_limits(now);
+  attempt_->look_at_calls(now);
   look_into_survivors();
   if (const int signal = attempt_->ending().due(now); signal != 0) attempt_->signal_all(signal);
 }

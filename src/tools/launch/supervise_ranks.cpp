@@ -18,6 +18,7 @@
 #include "launch/processes/processes.hpp"
 #include "launch/report/report.hpp"
 #include "launch/report/report_json.hpp"
+#include "launch/report/slow.hpp"
 #include "launch/supervise.hpp"
 
 namespace col::launch {
@@ -292,6 +293,7 @@ JobStory Supervisor::story() {
   story.processes_left = processes_left_;
   story.result = result();
   story.ranks = attempt_->stories();
+  attempt_->add_times(story.ranks);
   for (RankStory& rank : story.ranks) {
     if (!rank.status.exited || rank.status.wait_status == 0) continue;
     rank.last_stderr = output_.last_stderr(static_cast<std::size_t>(rank.local_rank));
@@ -319,6 +321,8 @@ void Supervisor::say_report(const JobStory& story) {
   std::vector<std::string> lines = report_lines(story, style);
   if (parts_.spec.inspect.report) {
     for (std::string& line : usage_lines(story, style)) lines.push_back(std::move(line));
+    for (const std::string& line : slow_lines(story, style.text))
+      lines.push_back(fmt::format("{}: {}", story.tool, line));
   }
   for (const std::string& line : lines) output_.say(line);
 }

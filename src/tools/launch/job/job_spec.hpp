@@ -181,6 +181,8 @@ struct InspectSpec {
   bool report_bindings = false;
   bool print_environment = false;  // of each rank, then start nothing
   bool report = false;             // print times and memory of each rank at the end, also if the job went well
+  bool times = false;              // follow the calls of the ranks for the report: set with `report` and `json_path`
+  bool watch = false;              // show a live view meanwhile
   bool stacks_on_timeout = false;
   bool stacks_on_failure = false;
   std::optional<Milliseconds> report_hang = {};  // say who waits for whom when a rank has waited for so long, and again
@@ -191,15 +193,16 @@ struct InspectSpec {
 
 template <class Visit>
 void fields(InspectSpec& inspect, Visit& visit) {
-  auto& [dry_run, display_map, report_bindings, print_environment, report, stacks_on_timeout, stacks_on_failure,
-         report_hang, json_path, debugger, debug_ranks] = inspect;
+  auto& [dry_run, display_map, report_bindings, print_environment, report, times, watch, stacks_on_timeout,
+         stacks_on_failure, report_hang, json_path, debugger, debug_ranks] = inspect;
   visit("report_bindings", report_bindings);
   visit("stacks_on_timeout", stacks_on_timeout);
   visit("stacks_on_failure", stacks_on_failure);
   visit("report_hang_ms", report_hang);
   visit("debugger", debugger);
   visit("debug_ranks", debug_ranks);
-  core::stays(dry_run, display_map, print_environment, report, json_path);
+  visit("times", times);
+  core::stays(dry_run, display_map, print_environment, report, watch, json_path);
 }
 
 struct JobSpec {

@@ -11,6 +11,7 @@
 
 #include "launch/job/job_result.hpp"
 #include "launch/processes/job_directory.hpp"
+#include "launch/report/call_times.hpp"
 
 namespace col::launch {
 
@@ -33,6 +34,7 @@ struct RankStory {
   std::uint64_t seen_ns = 0;   // the time of that, by the clock of RankActivity::since_ns
   RankHistory history;         // from the same time
   std::optional<Stack> stack;  // taken before it was ended
+  CallTimes times;             // empty unless somebody has watched
   std::vector<std::string> last_stderr;  // its last lines, the oldest first; kept for ranks that failed
 };
 

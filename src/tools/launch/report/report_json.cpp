@@ -18,6 +18,7 @@
 #include "launch/place/topology.hpp"
 #include "launch/processes/signals.hpp"
 #include "launch/report/rank_words.hpp"
+#include "launch/report/slow.hpp"
 #include "launch/report/why.hpp"
 
 namespace col::launch {
@@ -29,6 +30,7 @@ using core::within;
 using Json = nlohmann::ordered_json;
 
 constexpr int kMostRanks = 1 << 20;
+constexpr std::size_t kMostSites = 1 << 16;
 constexpr core::Within kRank = within(0, kMostRanks);
 constexpr core::ShortText kName = {512};
 constexpr core::ShortText kLine = {16 * 1024};
@@ -185,6 +187,48 @@ void fields(RankError& error, Visit& visit) {
 }
 
 template <class Visit>
+void fields(CallSite& site, Visit& visit) {
+  auto& [group, op, calls, bytes, seconds, compared, waited, last, late] = site;
+  visit("group", group, kName);
+  visit("op", op, kName);
+  visit("calls", calls);
+  visit("bytes", bytes);
+  visit("seconds", seconds, kSeconds);
+  visit("compared", compared);
+  visit("waited_seconds", waited, kSeconds);
+  visit("last", last);
+  visit("late_seconds", late, kSeconds);
+}
+
+template <class Visit>
+void fields(OwnTime& own, Visit& visit) {
+  auto& [seconds, outside, cpu, queued] = own;
+  visit("seconds", seconds, kSeconds);
+  visit("outside_seconds", outside, kSeconds);
+  visit("cpu_seconds", cpu, kSeconds);
+  visit("queued_seconds", queued, kSeconds);
+}
+
+template <class Visit>
+void fields(CallTimes& times, Visit& visit) {
+  auto& [sites, own] = times;
+  visit("calls", sites, core::ShortList<>{kMostSites});
+  visit("own", own);
+}
+
+template <class Visit>
+void fields(Slow& slow, Visit& visit) {
+  auto& [rank, group, op, last, compared, late, sentence] = slow;
+  visit("rank", rank, kRank);
+  visit("group", group, kName);
+  visit("op", op, kName);
+  visit("last", last);
+  visit("compared", compared);
+  visit("late_seconds", late, kSeconds);
+  visit("sentence", sentence, kLine);
+}
+
+template <class Visit>
 void fields(Stack& stack, Visit& visit) {
   auto& [source, lines] = stack;
   visit("source", source, kName);
@@ -220,8 +264,8 @@ void status_fields(RankStatus& status, Visit& visit) {
 
 template <class Visit>
 void fields(RankStory& story, Visit& visit) {
-  auto& [rank, local_rank, node_rank, host, cpus, why_not, status, said, last, seen_ns, history, stack, last_stderr] =
-      story;
+  auto& [rank, local_rank, node_rank, host, cpus, why_not, status, said, last, seen_ns, history, stack, times,
+         last_stderr] = story;
   visit("rank", rank, kRank);
   visit("local_rank", local_rank, kRank);
   visit("node_rank", node_rank, kRank);
@@ -234,6 +278,7 @@ void fields(RankStory& story, Visit& visit) {
   visit("seen_ns", seen_ns);
   visit("history", history);
   visit("stack", stack);
+  visit.optional("times", times);
   visit("last_stderr", last_stderr, kLines);
 }
 
@@ -333,6 +378,7 @@ Json report_json(const JobStory& story) {
     job_fields(const_cast<JobStory&>(story), visit);
     visit("waiting", waiting);
     visit("why", why_cleanly(story));
+    visit("slow", find_slow(story));
     visit("ranks", story.ranks);  // what is long comes last
   });
   Json report;

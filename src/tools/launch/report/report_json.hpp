@@ -15,6 +15,7 @@
 //   error           why the launcher failed, or null
 //   processes_left  descendants of the job that could not be killed: 0
 //   waiting         who waits for whom in col, as in the report for people
+//   slow            the rank that makes others wait again and again, with a sentence, or null
 //   ranks           one object each, by rank:
 //     rank, local_rank, node_rank, host, pid
 //     outcome       exited, signalled, not_started, not_ended (not even by SIGKILL, or its node was lost)
@@ -25,6 +26,8 @@
 //     said          code and message of its error file, or null
 //     last_call     what it was doing in col when the job began to end, or null
 //     stack         source and lines, before it was ended, or null
+//     times         its calls by group and kind, how long others waited for it there, and what it did itself: when the
+//                   report was asked for
 //     last_stderr   its last lines there, when it failed
 //
 // The same but `waiting` is what nodes send one another of their ranks. Text that is no UTF-8 has the bytes that are

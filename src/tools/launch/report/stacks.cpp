@@ -303,4 +303,23 @@ void StackTaker::set_timer() {
   ::timerfd_settime(timer_.get(), 0, &timer, nullptr);
 }
 
+void take_stacks(const std::vector<RankStory*>& ranks, std::size_t most_processes) {
+  std::vector<RankStory*> alive;
+  std::vector<pid_t> pids;
+  for (RankStory* rank : ranks) {
+    const bool gone = rank->status.exited || (rank->last && rank->last->gone);
+    if (rank->status.pid == 0 || gone) continue;
+    alive.push_back(rank);
+    pids.push_back(rank->last && rank->last->pid != 0 ? static_cast<pid_t>(rank->last->pid) : rank->status.pid);
+  }
+  StackTaker taker(pids, StackTaker::Clock::now() + StackTaker::kUsualTime, {.most_processes = most_processes});
+  while (!taker.finished()) {
+    pollfd readable{taker.fd(), POLLIN, 0};
+    ::poll(&readable, 1, -1);  // also when the time is up
+    taker.on_readable();
+  }
+  std::vector<std::optional<Stack>> stacks = taker.take();
+  for (std::size_t i = 0; i < stacks.size(); ++i) alive[i]->stack = std::move(stacks[i]);
+}
+
 }  // namespace col::launch

@@ -91,4 +91,8 @@ class StackTaker {
   std::vector<tools::UniqueFd> ending_;  // children that have nothing more to say, and may not be reaped yet
 };
 
+// The stacks of these ranks, at most so many; blocks for StackTaker::kUsualTime at most. A process that has taken the
+// place of another one since has none.
+void take_stacks(const std::vector<RankStory*>& ranks, std::size_t most_processes);
+
 }  // namespace col::launch

@@ -63,8 +63,8 @@ std::string awaited_by(const WaitGraph& graph, std::size_t index) {
 
 }  // namespace
 
-std::string_view state_of_rank(const JobStory& story, std::size_t index) {
-  return name(WaitGraph(story).state(index), story.ranks[index]);
+std::string_view state_of_rank(const WaitGraph& graph, std::size_t index) {
+  return name(graph.state(index), graph.rank(index));
 }
 
 std::vector<std::string> why_lines(const JobStory& story, const Why& found, tools::Style style) {

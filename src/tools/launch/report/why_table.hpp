@@ -6,12 +6,13 @@
 
 #include "common/style.hpp"
 #include "launch/report/job_story.hpp"
+#include "launch/report/wait_graph.hpp"
 #include "launch/report/why.hpp"
 
 namespace col::launch {
 
 // "computing", "waiting", "stopped", "dead": of one rank, at the time of the story.
-std::string_view state_of_rank(const JobStory& story, std::size_t index);
+std::string_view state_of_rank(const WaitGraph& graph, std::size_t index);
 
 // Lines without their ends. Ranks that do the same share a row.
 std::vector<std::string> why_lines(const JobStory& story, const Why& found, tools::Style style);

@@ -1,0 +1,165 @@
+#include "launch/times/call_watch.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include <col/types.hpp>
+
+namespace col::launch {
+namespace {
+
+// Calls that wait for the entries of other ranks. More are in the recorder of no rank.
+constexpr std::size_t kMostOpen = 2 * RankRecord::kRecordedCalls;
+
+bool is_message_op(Collective op) {
+  return op == Collective::send || op == Collective::recv;
+}
+
+std::uint64_t data_of(const CallDetails& details) {
+  return details.count * std::max<std::size_t>(size_of(details.dtype), 1);
+}
+
+double in_seconds(std::uint64_t ns) {
+  return static_cast<double>(ns) / 1e9;
+}
+
+}  // namespace
+
+CallWatch::CallWatch(int local_ranks) : ranks_(static_cast<std::size_t>(local_ranks)), due_(Clock::now()) {}
+
+void CallWatch::look(const ControlPage& page) {
+  const Clock::time_point begun = Clock::now();
+  collect(page);
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    Rank& rank = ranks_[i];
+    const RankActivity activity = page.record(static_cast<int>(i)).read();
+    if (activity.state == RankActivity::State::absent || activity.state == RankActivity::State::finished) continue;
+    const auto sample = sample_process(static_cast<pid_t>(activity.pid));
+    if (!sample) continue;
+    if (rank.looks++ == 0) rank.first_look = begun;
+    rank.last_look = begun;
+    if (activity.state == RankActivity::State::joined) ++rank.outside;
+    if (!rank.first) rank.first = sample;
+    rank.last = sample;
+  }
+  const Clock::time_point now = Clock::now();
+  due_ = now + std::max<Clock::duration>(kShortestPause, kPausePerLook * (now - begun));
+}
+
+void CallWatch::collect(const ControlPage& page) {
+  learn_groups(page);
+  for (std::size_t i = 0; i < ranks_.size(); ++i) sort_in(static_cast<int>(i));
+  for (auto& [token, group] : groups_) compare(group);
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    Rank& rank = ranks_[i];
+    const RankRecord& record = page.record(static_cast<int>(i));
+    RankTimes times = record.times_since(rank.noted);
+    if (times.noted < rank.noted) times = record.times_since(0);  // another process has taken its place
+    const std::uint64_t came = times.noted - std::min(rank.noted, times.noted);
+    rank.weight = times.calls.empty() ? 1 : static_cast<double>(came) / static_cast<double>(times.calls.size());
+    rank.noted = times.noted;
+    rank.fresh = std::move(times.calls);
+  }
+}
+
+// Of a call that was seen in the look before, every rank that takes part has entered the group by now.
+void CallWatch::learn_groups(const ControlPage& page) {
+  const bool is_known = std::ranges::all_of(ranks_, [&](const Rank& rank) {
+    return std::ranges::all_of(rank.fresh,
+                               [&](const TimedCall& call) { return call.token == 0 || groups_.contains(call.token); });
+  });
+  if (is_known) return;
+  for (auto& [token, group] : groups_) group.members = 0;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    for (const RecordedGroup& group : page.record(static_cast<int>(i)).groups_ever()) {
+      Group& known = groups_[group.token];
+      known.name = group.name;
+      ++known.members;
+    }
+  }
+}
+
+CallWatch::Site& CallWatch::site(int local_rank, const std::string& group, Collective op) {
+  Site& site = ranks_[static_cast<std::size_t>(local_rank)].sites[{group, op}];
+  if (site.found.op.empty()) {
+    site.found.group = group;
+    site.found.op = to_string(op);
+  }
+  return site;
+}
+
+void CallWatch::sort_in(int local_rank) {
+  Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
+  for (const TimedCall& call : rank.fresh) {
+    const auto group = groups_.find(call.token);
+    if (group == groups_.end()) continue;
+    if (!is_message_op(call.op)) {
+      Call& open = group->second.calls[call.sequence];
+      open.op = call.op;
+      open.weight = std::max(open.weight, rank.weight);
+      open.started_before = open.started_before || !call.ended;
+      if (call.ended) open.parts.push_back({local_rank, call.took_ns});
+    }
+    if (!call.ended) continue;
+    Site& its = site(local_rank, group->second.name, call.op);
+    its.calls += rank.weight;
+    its.bytes += rank.weight * static_cast<double>(data_of(call.details));
+    its.found.seconds += rank.weight * in_seconds(call.took_ns);
+  }
+  rank.fresh.clear();
+}
+
+void CallWatch::compare(Group& group) {
+  const auto members = static_cast<std::size_t>(group.members);
+  std::erase_if(group.calls, [&](const auto& entry) {
+    if (entry.second.parts.size() < members) return false;
+    compare(group, entry.second);
+    return true;
+  });
+  while (group.calls.size() > kMostOpen) group.calls.erase(group.calls.begin());
+}
+
+void CallWatch::compare(Group& group, const Call& call) {
+  if (call.parts.size() < 2 || call.started_before) return;
+  std::vector<Part> parts = call.parts;
+  std::ranges::sort(parts, {}, &Part::took_ns);
+  const std::uint64_t least = parts.front().took_ns;
+  double waited = 0;
+  for (const Part& part : parts) {
+    Site& its = site(part.rank, group.name, call.op);
+    its.compared += call.weight;
+    its.found.waited += call.weight * in_seconds(part.took_ns - least);
+    waited += in_seconds(part.took_ns - least);
+  }
+  if (parts[1].took_ns == least) return;  // several came without a wait
+  Site& last = site(parts.front().rank, group.name, call.op);
+  last.last += call.weight;
+  last.found.late += call.weight * waited / static_cast<double>(parts.size() - 1);
+}
+
+std::vector<CallTimes> CallWatch::take(const ControlPage& page) {
+  collect(page);  // what came since the last look
+  collect(page);  // and compares that
+  std::vector<CallTimes> all;
+  for (const Rank& rank : ranks_) {
+    CallTimes times;
+    for (const auto& [key, site] : rank.sites) {
+      CallSite& found = times.sites.emplace_back(site.found);
+      found.calls = static_cast<std::uint64_t>(std::llround(site.calls));
+      found.bytes = static_cast<std::uint64_t>(std::llround(site.bytes));
+      found.compared = static_cast<std::uint64_t>(std::llround(site.compared));
+      found.last = static_cast<std::uint64_t>(std::llround(site.last));
+    }
+    if (rank.looks > 1 && rank.first && rank.last) {
+      times.own.seconds = std::chrono::duration<double>(rank.last_look - rank.first_look).count();
+      times.own.outside = times.own.seconds * static_cast<double>(rank.outside) / static_cast<double>(rank.looks);
+      times.own.cpu = rank.last->on_cpu_seconds - rank.first->on_cpu_seconds;
+      times.own.queued = rank.last->queued_seconds - rank.first->queued_seconds;
+    }
+    all.push_back(std::move(times));
+  }
+  return all;
+}
+
+}  // namespace col::launch

@@ -1,0 +1,386 @@
+#include "launch/top/frame.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/table.hpp"
+#include "common/text.hpp"
+#include "launch/report/rank_words.hpp"
+#include "launch/report/wait_graph.hpp"
+#include "launch/report/why_table.hpp"
+
+namespace col::launch {
+namespace {
+
+using tools::Tone;
+
+constexpr std::array<std::string_view, 6> kSortNames = {"interest", "rank", "calls", "waiting", "CPU", "RSS"};
+constexpr std::size_t kColumnGap = 2;          // between columns, as in render_table()
+constexpr std::size_t kLeastCallColumns = 10;  // columns of what may be cut
+constexpr std::size_t kLeastGroupColumns = 5;
+constexpr std::size_t kMostSentence = 3;  // lines
+
+// "950", "12.3k", "1.2M": short, and of three digits at least where there are more.
+std::string short_number(double value, double step, std::string_view units) {
+  std::size_t unit = 0;
+  for (; value >= step * 0.9995 && unit + 1 < units.size(); ++unit) value /= step;
+  const std::string number = fmt::format("{:.{}f}", value, unit > 0 && value < 99.95 ? 1 : 0);
+  return unit == 0 ? number : number + units[unit];
+}
+
+std::string count_text(double value) {
+  return value < 9.95 && value > 0 ? fmt::format("{:.1f}", value) : short_number(value, 1000, " kMGT");
+}
+std::string bytes_text(double value) {
+  return short_number(value, 1024, "BKMGT");
+}
+std::string share_text(double share) {
+  return fmt::format("{:.0f}%", share * 100);
+}
+
+// How a rank is for those who look: the ones that others wait for come first.
+int urgency(const WaitGraph& graph, const Why& found, std::size_t index) {
+  if (std::ranges::find(found.culprits, graph.rank(index).rank) != found.culprits.end()) return 0;
+  switch (graph.state(index)) {
+    case RankState::dead:
+    case RankState::stopped:
+      return 1;
+    case RankState::outside:
+      return found.waiting.empty() ? 3 : 2;
+    case RankState::inside:
+      return 3;
+    case RankState::waiting:
+      return 4;
+    default:
+      return 5;
+  }
+}
+
+struct FrameColumn {
+  std::string title;
+  bool is_number = false;
+  int importance = 0;  // the least is left out first; 0: never
+  std::vector<tools::TextCell> cells;
+
+  std::size_t width() const {
+    std::size_t widest = tools::columns_of(title);
+    for (const tools::TextCell& cell : cells) widest = std::max(widest, tools::columns_of(cell.text));
+    return widest;
+  }
+  bool is_empty() const {
+    return std::ranges::all_of(cells, [](const tools::TextCell& cell) { return cell.text.empty(); });
+  }
+  void cut_to(std::size_t width, tools::Style style) {
+    for (tools::TextCell& cell : cells) {
+      if (tools::columns_of(cell.text) <= width) continue;
+      const std::size_t room = width - std::min(width, tools::columns_of(style.ellipsis()));
+      cell.text = std::string(tools::cut(cell.text, room)) + std::string(style.ellipsis());
+    }
+  }
+};
+
+std::string awaited_text(const WaitGraph& graph, std::size_t index) {
+  std::vector<int> awaited;
+  for (const WaitEdge& edge : graph.edges()) {
+    if (edge.from == index) awaited.push_back(graph.rank(edge.to).rank);
+  }
+  if (awaited.empty()) return "";
+  std::ranges::sort(awaited);
+  return awaited.size() == 1 ? fmt::to_string(awaited.front()) : fmt::format("{} ranks", awaited.size());
+}
+
+bool is_in_call(const RankStory& rank) {
+  return rank.last &&
+         (rank.last->state == RankActivity::State::running || rank.last->state == RankActivity::State::waiting);
+}
+
+// The last one that it was in, in parentheses.
+std::string call_text(const RankStory& rank) {
+  if (!rank.last || rank.last->op.empty()) return "";
+  return is_in_call(rank) ? name_call(*rank.last) : "(" + name_call(*rank.last) + ")";
+}
+
+using TextOfNumber = std::string (*)(double);
+
+template <class Value>
+std::string text_of(const std::optional<Value>& value, TextOfNumber text) {
+  return value ? text(static_cast<double>(*value)) : "";
+}
+
+class RankTable {
+ public:
+  RankTable(const JobStory& story, const WaitGraph& graph, const Why& found, const std::vector<RankRates>& rates,
+            const FrameOptions& options)
+      : story_(story), graph_(graph), found_(found), rates_(rates), options_(options) {}
+
+  std::vector<std::string> lines(const std::vector<std::size_t>& ranks) {
+    make(ranks);
+    fit();
+    const std::size_t count = ranks.size();
+    std::vector<std::vector<tools::TextCell>> rows(count + 1);
+    for (const FrameColumn& column : columns_) {
+      const std::size_t width = column.width();
+      const auto put = [&](std::vector<tools::TextCell>& row, const std::string& text, Tone tone) {
+        const std::string left(column.is_number ? width - tools::columns_of(text) : 0, ' ');
+        row.push_back({text.empty() ? "" : left + text, tone});
+      };
+      put(rows[0], column.title, Tone::plain);
+      for (std::size_t i = 0; i < count; ++i) put(rows[i + 1], column.cells[i].text, column.cells[i].tone);
+    }
+    tools::Style style = options_.style;
+    // What has colours cannot be cut.
+    style.colour = style.colour && total() <= options_.columns;
+    const std::string text = tools::render_table(rows, style);
+    std::vector<std::string> lines;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = text.find('\n', at);
+      const std::string_view line = std::string_view(text).substr(at, end - at);
+      lines.emplace_back(style.colour ? line : tools::cut(line, options_.columns));
+      at = end + 1;
+    }
+    return lines;
+  }
+
+ private:
+  template <class TextOf>
+  void add(const std::vector<std::size_t>& ranks, std::string title, bool is_number, int importance,
+           const TextOf& text_of) {
+    FrameColumn column{std::move(title), is_number, importance, {}};
+    for (const std::size_t i : ranks) column.cells.push_back(text_of(i));
+    if (!column.is_empty() || importance == 0) columns_.push_back(std::move(column));
+  }
+
+  void make(const std::vector<std::size_t>& ranks) {
+    const auto rank = [&](std::size_t i) -> const RankStory& { return story_.ranks[i]; };
+    const auto plain = [](std::string text) { return tools::TextCell{std::move(text)}; };
+    const auto number = [&](auto member, TextOfNumber text) {
+      return [this, member, text](std::size_t i) { return tools::TextCell{text_of(rates_[i].*member, text)}; };
+    };
+    add(ranks, "rank", true, 0, [&](std::size_t i) { return plain(fmt::to_string(rank(i).rank)); });
+    add(ranks, "pid", true, 3,
+        [&](std::size_t i) { return plain(rank(i).status.pid != 0 ? fmt::to_string(rank(i).status.pid) : ""); });
+    add(ranks, "state", false, 0, [&](std::size_t i) { return tools::TextCell{state(i), tone(i)}; });
+    add(ranks, "since", true, 4,
+        [&](std::size_t i) { return plain(graph_.since(i) >= 0.5 ? tools::in_words(graph_.since(i)) : ""); });
+    add(ranks, "waits for", false, 5, [&](std::size_t i) { return plain(awaited_text(graph_, i)); });
+    add(ranks, "call", false, 0,
+        [&](std::size_t i) { return plain(tools::one_line(call_text(rank(i)), !options_.style.utf8)); });
+    add(ranks, "group", false, 6, [&](std::size_t i) {
+      return plain(rank(i).last ? tools::one_line(rank(i).last->group, !options_.style.utf8) : "");
+    });
+    add(ranks, "calls/s", true, 12, number(&RankRates::calls, count_text));
+    add(ranks, "wait", true, 13, number(&RankRates::waiting, share_text));
+    add(ranks, "data/s", true, 9, number(&RankRates::bytes, bytes_text));
+    add(ranks, "RSS", true, 8, number(&RankRates::rss_bytes, bytes_text));
+    add(ranks, "CPU", true, 11, number(&RankRates::cpu, share_text));
+    add(ranks, "queued", true, 2, number(&RankRates::queued, share_text));
+    add(ranks, "GPU", true, 10, [&](std::size_t i) {
+      const auto& gpu = rates_[i].gpu;
+      return plain(gpu && gpu->busy ? fmt::format("{}%", *gpu->busy) : "");
+    });
+    add(ranks, "GPU RSS", true, 7, [&](std::size_t i) {
+      const auto& gpu = rates_[i].gpu;
+      return plain(gpu ? bytes_text(static_cast<double>(gpu->memory_bytes)) : "");
+    });
+  }
+
+  std::string state(std::size_t i) const { return std::string(state_of_rank(graph_, i)); }
+
+  Tone tone(std::size_t i) const {
+    switch (urgency(graph_, found_, i)) {
+      case 0:
+        return found_.seconds >= options_.patience ? Tone::bad : Tone::attention;
+      case 1:
+        return Tone::bad;
+      case 4:
+        return Tone::faint;
+      default:
+        return Tone::plain;
+    }
+  }
+
+  std::size_t total() const {
+    std::size_t width = kColumnGap * (columns_.size() - 1);
+    for (const FrameColumn& column : columns_) width += column.width();
+    return width;
+  }
+
+  FrameColumn* named(std::string_view title) {
+    const auto found = std::ranges::find(columns_, title, &FrameColumn::title);
+    return found != columns_.end() ? &*found : nullptr;
+  }
+
+  // Cuts calls and groups as long as something of them is left, and leaves out columns before that.
+  void fit() {
+    const auto shrink = [&](std::string_view title, std::size_t least) {
+      FrameColumn* const column = named(title);
+      if (column == nullptr || total() <= options_.columns) return;
+      const std::size_t over = total() - options_.columns, width = column->width();
+      column->cut_to(std::max(width - std::min(width, over), std::min(width, least)), options_.style);
+    };
+    const auto least_total = [&] {
+      std::size_t width = total();
+      if (const FrameColumn* call = named("call"))
+        width -= call->width() - std::min(call->width(), 2 * kLeastCallColumns);
+      if (const FrameColumn* group = named("group"))
+        width -= group->width() - std::min(group->width(), 2 * kLeastGroupColumns);
+      return width;
+    };
+    while (least_total() > options_.columns) {
+      auto least = columns_.end();
+      for (auto column = columns_.begin(); column != columns_.end(); ++column) {
+        if (column->importance > 0 && (least == columns_.end() || column->importance < least->importance))
+          least = column;
+      }
+      if (least == columns_.end()) break;
+      columns_.erase(least);
+    }
+    shrink("call", 2 * kLeastCallColumns);
+    shrink("group", kLeastGroupColumns);
+    shrink("call", kLeastCallColumns);
+  }
+
+  const JobStory& story_;
+  const WaitGraph& graph_;
+  const Why& found_;
+  const std::vector<RankRates>& rates_;
+  const FrameOptions& options_;
+  std::vector<FrameColumn> columns_;
+};
+
+// "480 waiting, 9 computing".
+std::string states_text(const WaitGraph& graph, const std::vector<std::size_t>& ranks) {
+  std::vector<std::pair<std::string_view, std::size_t>> counts;
+  for (const std::size_t i : ranks) {
+    const std::string_view state = state_of_rank(graph, i);
+    const auto known = std::ranges::find(counts, state, &std::pair<std::string_view, std::size_t>::first);
+    if (known != counts.end())
+      ++known->second;
+    else
+      counts.push_back({state, 1});
+  }
+  std::ranges::stable_sort(counts, [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [state, count] : counts) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, state);
+  return text;
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.emplace_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+// What the job is, and below it what its ranks wait for, if somebody is missing.
+std::vector<std::string> head_of(const WaitGraph& graph, const Why& found, const std::vector<std::size_t>& all,
+                                 const FrameOptions& options) {
+  const JobStory& story = graph.story();
+  const auto command = [&] {
+    std::vector<std::string> words = story.command_line;
+    if (!words.empty()) words.front().erase(0, words.front().rfind('/') + 1);
+    return tools::one_line(tools::shell_line(words), !options.style.utf8);
+  };
+  std::string title = fmt::format("{}  {}  {}  {}", tools::one_line(story.job_id), tools::counted(all.size(), "rank"),
+                                  tools::in_words(story.seconds), states_text(graph, all));
+  const std::string words = command();
+  if (!words.empty() && tools::columns_of(title) + kColumnGap < options.columns) title += "  " + words;
+  std::vector<std::string> lines = {std::string(tools::cut(title, options.columns))};
+  const bool someone_is_missing = found.cause != Why::Cause::nothing && found.cause != Why::Cause::moves;
+  if (!someone_is_missing || found.seconds < options.patience / 2) return lines;
+  const std::string sentence = tools::one_line(found.sentence, !options.style.utf8);
+  std::vector<std::string> wrapped = lines_of(tools::wrapped(sentence, options.columns));
+  if (options.lines > 0 && wrapped.size() > kMostSentence) wrapped.resize(kMostSentence);
+  const Tone tone = found.seconds >= options.patience ? Tone::bad : Tone::attention;
+  for (std::string& line : wrapped)
+    lines.push_back(tools::toned(tools::cut(line, options.columns), tone, options.style));
+  return lines;
+}
+
+std::string keys_of(const FrameOptions& options) {
+  if (!options.note.empty()) return std::string(tools::cut(options.note, options.columns));
+  const std::string keys =
+      fmt::format("{}s sort: {}   k stacks   p {}   d dump   q quit", options.paused ? "paused   " : "",
+                  to_string(options.sort), options.paused ? "go on" : "pause");
+  return tools::toned(tools::cut(keys, options.columns), Tone::faint, options.style);
+}
+
+}  // namespace
+
+std::string_view to_string(SortBy by) noexcept {
+  return kSortNames[std::min<std::size_t>(static_cast<std::size_t>(by), kSortNames.size() - 1)];
+}
+
+SortBy next(SortBy by) noexcept {
+  return static_cast<SortBy>((static_cast<std::size_t>(by) + 1) % kSortNames.size());
+}
+
+std::vector<std::size_t> order_of_ranks(const WaitGraph& graph, const Why& found, const std::vector<RankRates>& rates,
+                                        SortBy sort, bool all_have_room) {
+  std::vector<std::size_t> order(graph.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto by = [&](const auto& key) { std::ranges::stable_sort(order, {}, key); };
+  switch (sort) {
+    case SortBy::interest:
+      // A list that jumps about is hard to read. Of those that do the same, one that waits less holds up the others.
+      if (!all_have_room)
+        by([&](std::size_t i) { return std::pair(urgency(graph, found, i), rates[i].waiting.value_or(1)); });
+      break;
+    case SortBy::rank:
+      break;
+    case SortBy::calls:
+      by([&](std::size_t i) { return -rates[i].calls.value_or(-1); });
+      break;
+    case SortBy::waiting:
+      by([&](std::size_t i) { return -rates[i].waiting.value_or(-1); });
+      break;
+    case SortBy::cpu:
+      by([&](std::size_t i) { return -rates[i].cpu.value_or(-1); });
+      break;
+    case SortBy::memory:
+      by([&](std::size_t i) { return -static_cast<double>(rates[i].rss_bytes.value_or(0)); });
+      break;
+  }
+  return order;
+}
+
+std::vector<std::string> draw_frame(const JobStory& story, const Why& found, const std::vector<RankRates>& rates,
+                                    const FrameOptions& options) {
+  std::vector<std::size_t> all(story.ranks.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  const WaitGraph graph(story);
+  std::vector<std::string> lines = head_of(graph, found, all, options);
+  constexpr std::size_t kTableHead = 2, kKeys = 1;
+  const std::size_t used = lines.size() + kTableHead + kKeys;
+  const std::size_t room = options.lines == 0 ? all.size() : options.lines - std::min(options.lines, used);
+  const bool all_have_room = all.size() <= room;
+  std::vector<std::size_t> shown = order_of_ranks(graph, found, rates, options.sort, all_have_room);
+  std::vector<std::size_t> folded;
+  if (!all_have_room) {
+    const auto first = shown.begin() + static_cast<std::ptrdiff_t>(room - std::min<std::size_t>(room, 1));
+    folded.assign(first, shown.end());
+    shown.erase(first, shown.end());
+  }
+  for (std::string& line : RankTable(story, graph, found, rates, options).lines(shown))
+    lines.push_back(std::move(line));
+  if (!folded.empty()) {
+    const std::string rest = fmt::format("and {} more: {}", folded.size(), states_text(graph, folded));
+    lines.emplace_back(tools::cut(rest, options.columns));
+  }
+  if (options.lines == 0) return lines;
+  lines.resize(options.lines - std::min(options.lines, kKeys));
+  lines.push_back(keys_of(options));
+  return lines;
+}
+
+}  // namespace col::launch

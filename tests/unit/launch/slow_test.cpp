@@ -1,0 +1,262 @@
+// How long calls took, and who is named for it.
+#include "launch/report/slow.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <col/job.hpp>
+
+#include "launch/report/report_json.hpp"
+#include "launch/times/call_watch.hpp"
+#include "support/catch.hpp"
+
+using namespace col::launch;
+using col::Collective;
+using col::ControlPage;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::uint64_t kMillisecond = 1'000'000;
+
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(
+      std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
+// Ranks that are threads of this process, and members of one group.
+struct Ranks {
+  explicit Ranks(int size) : page(ControlPage::in_memory(size)) {
+    for (int rank = 0; rank < size; ++rank) {
+      page->record(rank).join(rank);
+      groups.push_back(page->record(rank).enter_group("dp", 77));
+    }
+  }
+  // Nothing: it did not wait.
+  void end_call(int rank, std::uint64_t sequence, std::optional<std::uint64_t> waited_ns,
+                Collective op = Collective::allreduce) {
+    if (waited_ns) page->record(rank).note_wait(now_ns() - *waited_ns);
+    page->record(rank).note(groups[static_cast<std::size_t>(rank)], sequence, op, {col::DType::float32, 1000, -1, -1},
+                            true);
+  }
+
+  std::shared_ptr<ControlPage> page;
+  std::vector<int> groups;
+};
+
+const CallSite& site_of(const std::vector<CallTimes>& times, std::size_t rank) {
+  REQUIRE(times[rank].sites.size() == 1);
+  return times[rank].sites.front();
+}
+
+// A story of ranks that were watched for ten seconds, and were outside of calls for half of them.
+JobStory story_of(std::vector<CallSite> sites, const std::string& host = "n1") {
+  JobStory story;
+  for (const CallSite& site : sites) {
+    RankStory rank;
+    rank.rank = rank.local_rank = static_cast<int>(story.ranks.size());
+    rank.host = host;
+    rank.times.sites = {site};
+    rank.times.own = {.seconds = 10, .outside = 5, .cpu = 9, .queued = 0.1};
+    story.ranks.push_back(rank);
+  }
+  return story;
+}
+
+CallSite site(std::uint64_t last, double late) {
+  return {.group = "dp",
+          .op = "allreduce",
+          .calls = 1000,
+          .seconds = 2,
+          .compared = 1000,
+          .waited = 1,
+          .last = last,
+          .late = late};
+}
+
+}  // namespace
+
+TEST_CASE("call watch: the rank that has not waited came last", "[launch]") {
+  Ranks ranks(3);
+  CallWatch watch(3);
+  constexpr std::uint64_t kCalls = 100;
+  for (std::uint64_t call = 1; call <= kCalls; ++call) {
+    ranks.end_call(0, call, 2 * kMillisecond);
+    ranks.end_call(1, call, 2 * kMillisecond);
+    ranks.end_call(2, call, std::nullopt);
+    if (call % 30 == 0) watch.look(*ranks.page);
+  }
+  const auto times = watch.take(*ranks.page);
+  const CallSite& late = site_of(times, 2);
+  CHECK(late.group == "dp");
+  CHECK(late.op == "allreduce");
+  CHECK(late.calls == kCalls);
+  CHECK(late.bytes == kCalls * 4000);
+  CHECK(late.compared == kCalls);
+  CHECK(late.last == kCalls);
+  CHECK(late.late >= 0.2);
+  CHECK(late.seconds == 0);
+  CHECK(late.waited == 0);
+  CHECK(site_of(times, 0).last == 0);
+  CHECK(site_of(times, 0).waited >= 0.2);
+  CHECK(site_of(times, 0).seconds >= 0.2);
+}
+
+TEST_CASE("call watch: of a long call, what the last one needs itself is no waiting", "[launch]") {
+  Ranks ranks(2);
+  CallWatch watch(2);
+  ranks.end_call(0, 1, 50 * kMillisecond);
+  ranks.end_call(1, 1, 20 * kMillisecond);
+  const auto times = watch.take(*ranks.page);
+  CHECK(site_of(times, 1).last == 1);
+  CHECK(site_of(times, 1).late >= 0.02);
+  CHECK(site_of(times, 1).late < 0.04);
+  CHECK(site_of(times, 1).waited == 0);
+  CHECK(site_of(times, 1).seconds >= 0.02);
+}
+
+TEST_CASE("call watch: it is not known who came last if several have not waited, or have started it before",
+          "[launch]") {
+  Ranks ranks(3);
+  CallWatch watch(3);
+  ranks.end_call(0, 1, kMillisecond, Collective::reduce);
+  ranks.end_call(1, 1, std::nullopt, Collective::reduce);
+  ranks.end_call(2, 1, std::nullopt, Collective::reduce);
+  auto times = watch.take(*ranks.page);
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    CHECK(site_of(times, rank).compared == 1);
+    CHECK(site_of(times, rank).last == 0);
+  }
+  CHECK(site_of(times, 0).waited >= 0.001);
+
+  Ranks starters(2);
+  CallWatch other(2);
+  for (int rank = 0; rank < 2; ++rank)
+    starters.page->record(rank).note(starters.groups[static_cast<std::size_t>(rank)], 1, Collective::allreduce, {},
+                                     false);
+  starters.end_call(0, 1, kMillisecond);
+  starters.end_call(1, 1, std::nullopt);
+  times = other.take(*starters.page);
+  CHECK(site_of(times, 0).calls == 1);
+  CHECK(site_of(times, 1).last == 0);
+  CHECK(site_of(times, 1).compared == 0);
+}
+
+TEST_CASE("call watch: what was overwritten between two looks is estimated by what is there", "[launch]") {
+  Ranks ranks(2);
+  CallWatch watch(2);
+  watch.look(*ranks.page);
+  constexpr std::uint64_t kCalls = 5000;
+  for (std::uint64_t call = 1; call <= kCalls; ++call) {
+    ranks.end_call(0, call, call % 2 == 0 ? std::optional(kMillisecond / 10) : std::nullopt);
+    ranks.end_call(1, call, std::nullopt);
+  }
+  const auto times = watch.take(*ranks.page);
+  CHECK(site_of(times, 0).calls == kCalls);
+  CHECK(site_of(times, 0).compared == kCalls);
+  CHECK(site_of(times, 1).last >= kCalls / 2 - 5);
+  CHECK(site_of(times, 1).last <= kCalls / 2 + 5);
+  CHECK(site_of(times, 0).waited >= 0.24);
+  CHECK(site_of(times, 1).late >= 0.24);
+}
+
+TEST_CASE("call watch: a rank of a group that has gone, and one that is alone in its group on this host", "[launch]") {
+  const auto page = ControlPage::in_memory(2);
+  CallWatch watch(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    auto& record = page->record(rank);
+    record.join(rank);
+    const int both = record.enter_group("both", 5),
+              alone = record.enter_group("alone", 10 + static_cast<unsigned>(rank));
+    record.note(both, 1, Collective::barrier, {}, true);
+    record.note(alone, 1, Collective::barrier, {}, true);
+    record.leave_group(both);
+    record.leave_group(alone);
+  }
+  const auto times = watch.take(*page);
+  REQUIRE(times[0].sites.size() == 2);
+  CHECK(times[0].sites[0].group == "alone");
+  CHECK(times[0].sites[0].compared == 0);
+  CHECK(times[0].sites[1].group == "both");
+  CHECK(times[0].sites[1].compared == 1);
+}
+
+TEST_CASE("call watch: what ranks of this process do is seen", "[launch]") {
+  Ranks ranks(1);
+  CallWatch watch(1);
+  watch.look(*ranks.page);
+  ranks.page->record(0).begin("dp", 1, "allreduce", 0);
+  const auto end = CallWatch::Clock::now() + 30ms;
+  while (CallWatch::Clock::now() < end) {
+  }
+  watch.look(*ranks.page);
+  const OwnTime own = watch.take(*ranks.page)[0].own;
+  CHECK(own.seconds >= 0.03);
+  CHECK(own.outside < own.seconds);
+  CHECK(own.outside > 0);
+}
+
+TEST_CASE("slow: one rank that comes last again and again is named, with its reason", "[launch]") {
+  JobStory story = story_of({site(60, 0.05), site(830, 1.743), site(110, 0.1)});
+  const auto slow = find_slow(story);
+  REQUIRE(slow);
+  CHECK(slow->rank == 1);
+  CHECK(slow->sentence ==
+        "rank 1 was last in 83 % of 1,000 allreduces of group 'dp', and the others waited 2.1 ms for it then, 1.7 s in "
+        "all; it computes: its main thread was on a processor for 90 % of the time");
+  story.ranks[1].times.own = {.seconds = 10, .outside = 5, .cpu = 5, .queued = 4};
+  CHECK(find_slow(story)->sentence.ends_with(
+      "it computes: its main thread was on a processor for 50 % of the time, and waited for one for 40 %"));
+  story.ranks[1].times.own = {.seconds = 10, .outside = 5, .cpu = 4, .queued = 5};
+  CHECK(find_slow(story)->sentence.ends_with(
+      "its processor is busy: it was ready to run, and waited for a processor, for 50 % of the time"));
+  story.ranks[1].times.own = {.seconds = 10, .outside = 5, .cpu = 1};
+  CHECK(find_slow(story)->sentence.find("it sleeps, or waits for something that is not of col") != std::string::npos);
+  story.ranks[1].times.own = {.seconds = 10, .outside = 5};
+  CHECK(find_slow(story)->sentence.ends_with("what it did meanwhile is not known here"));
+
+  const auto report = report_json(story);
+  CHECK(report["slow"]["rank"] == 1);
+  CHECK(report["ranks"][1]["times"]["calls"][0]["last"] == 830);
+  CHECK(story_from_json(report).ranks[1].times.sites[0].last == 830);
+  CHECK(report_json(JobStory())["slow"].is_null());
+}
+
+TEST_CASE("slow: nobody is named without a reason", "[launch]") {
+  CHECK_FALSE(find_slow(JobStory()));
+  // Each is the last as often as chance has it.
+  CHECK_FALSE(find_slow(story_of({site(330, 0.7), site(350, 0.8), site(320, 0.7)})));
+  // Always the last one, and it costs next to nothing.
+  CHECK_FALSE(find_slow(story_of({site(1000, 0.1), site(0, 0)})));
+  // Too few calls.
+  CallSite few = site(10, 3);
+  few.compared = 10;
+  CHECK_FALSE(find_slow(story_of({few, CallSite{.group = "dp", .op = "allreduce", .compared = 10}})));
+  // The root of broadcasts, which is in calls all the time.
+  JobStory busy = story_of({site(1000, 6), site(0, 0)});
+  busy.ranks[0].times.own.outside = 0.5;
+  CHECK_FALSE(find_slow(busy));
+  // Nothing to compare with.
+  CHECK_FALSE(find_slow(story_of({site(1000, 3)})));
+  JobStory two = story_of({site(1000, 3)}, "n1");
+  two.ranks.push_back(story_of({site(0, 0)}, "n2").ranks[0]);
+  CHECK_FALSE(find_slow(two));
+}
+
+TEST_CASE("slow: a table of groups and calls", "[launch]") {
+  JobStory story = story_of({site(60, 0.05), site(830, 1.743)});
+  story.ranks[0].times.sites[0].bytes = story.ranks[1].times.sites[0].bytes = 1000 * (1 << 20);
+  story.ranks[0].times.sites.push_back({.group = "dp", .op = "send", .calls = 12, .bytes = 96, .seconds = 0.0004});
+  const auto lines = slow_lines(story, {});
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[0].starts_with("rank 1 was last in 83 % of 1,000 allreduces"));
+  CHECK(lines[1] == "group  call       calls  took    waiting  last to come             data");
+  CHECK(lines[3] == "dp     allreduce  1,000  2.0 s   1.0 s    rank 1: 83 %, by 2.1 ms  1.0 GB/s");
+  CHECK(lines[4] == "dp     send       12     400 us");
+  CHECK(slow_lines(JobStory(), {}).empty());
+}
