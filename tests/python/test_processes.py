@@ -2,6 +2,7 @@
 
 import ast
 import concurrent.futures
+import json
 import os
 import signal
 import subprocess
@@ -609,3 +610,52 @@ def test_await_ends_with_a_loop_that_is_closed():
         """,
     )
     assert code == 0 and out.split() == ["cancelled"] * 2 and "Traceback" not in err, err
+
+
+def test_trace_has_labels_and_ends_with_its_block(tmp_path):
+    path = tmp_path / "trace.json"
+    code, out, err = processes.run(
+        2,
+        f"""
+        import col, numpy as np
+        world = col.init()
+        x = np.ones(8)
+        world.allreduce(x)
+        with col.trace({str(path)!r}):
+            world.annotate("backward")
+            world.allreduce(x)
+            world.allreduce(x)
+        world.allreduce(x)
+        col.finalize()
+        """,
+    )
+    assert code == 0, err
+    slices = [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
+    assert sorted((s["pid"], s["name"]) for s in slices) == [(rank, "allreduce backward") for rank in (0, 0, 1, 1)]
+    assert all(s["args"]["label"] == "backward" and s["args"]["bytes"] == 64 for s in slices)
+
+
+def test_a_long_wait_says_where_it_was_called():
+    """The record of a rank has the line of the program, not one of col's own files."""
+    code, out, err = processes.run(
+        2,
+        """
+        import subprocess, os, time, json
+        import col, numpy as np
+        world = col.init()
+        if world.rank == 0:
+            world.barrier()  # the line
+        else:
+            end = time.monotonic() + 20
+            place = ""
+            while not place and time.monotonic() < end:
+                page = open(os.environ["COL_CONTROL"], "rb").read()
+                at = page.find(b":6\\0")
+                place = page[page.rfind(b"\\0", 0, at) + 1 : at + 2].decode() if at > 0 else ""
+            print(place)
+            world.barrier()
+        col.finalize()
+        """,
+    )
+    assert code == 0, err
+    assert out.split() == ["<string>:6"], (out, err)

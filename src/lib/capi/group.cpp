@@ -187,6 +187,10 @@ int32_t col_group_explain(const col_group* group, int32_t collective, size_t byt
   });
 }
 
+int32_t col_group_annotate(col_group* group, const char* label, col_error** error) {
+  return guarded(error, [&] { required(group, "group").value.annotate(&required(label, "label")); });
+}
+
 int32_t col_group_algorithms(const col_group* group, int32_t collective, char** names, col_error** error) {
   return guarded(error, [&] {
     char*& lines = result(names, "names");

@@ -104,6 +104,15 @@ constexpr std::array kTable = {
              "(process_vm_readv), never, or always where it works. Rank 0's value counts for all.",
              false},
     Variable{
+        "COL_TRACE", "path", "no trace",
+        "A file that gets a timeline of the calls of all ranks, for ui.perfetto.dev and chrome://tracing. Each rank "
+        "adds its part when it exits; one that is killed does not. `colrun --trace` has the part of every rank.",
+        false},
+    Variable{"COL_TRACE_LIMIT", "bytes: a number, or one with K, M, G or T", "256M",
+             "How large that file may become: of the calls of each rank, the last ones stay.", false},
+    Variable{"COL_TRACE_DIRECTORY", "path", "nobody collects a trace",
+             "Where this rank keeps its calls for `colrun --trace`.", true},
+    Variable{
         "COL_FAULT", "kill|stop|exit|delay:rank=R,op=N,step=N, or start:op=N", "none",
         "For drills: what happens to one rank at one step of one collective, for example "
         "`kill:rank=2,op=17,step=3` (at its begin where it runs without a plan, as `shared` does); or the number at "

@@ -18,6 +18,7 @@ void Executor::start(Channel& channel, Job job) {
   channel_ = &channel;
   index_ = 0;
   steps_begun_ = 0;
+  bytes_done_ = 0;
   messages_.clear();
   early_.clear();
   early_steps_ = 0;
@@ -47,13 +48,13 @@ void Executor::begin_round() {
     if (step.kind != Step::Kind::recv) continue;
     if (receives++ < early_steps_) continue;
     begin_step(index_, step);
-    post(step, messages_);
+    post(index_, step, messages_);
   }
   early_steps_ = 0;
   for (const Step& step : round_.steps()) {
     if (step.kind != Step::Kind::send) continue;
     begin_step(index_, step);
-    post(step, messages_);
+    post(index_, step, messages_);
   }
 }
 
@@ -65,18 +66,46 @@ void Executor::post_early() {
       if (touches(current, step.to)) return;
     }
     begin_step(index_ + 1, step);
-    post(step, early_);
+    post(index_ + 1, step, early_);
     ++early_steps_;
   }
 }
 
-void Executor::post(const Step& step, std::vector<Message>& messages) {
+void Executor::post(std::size_t round, const Step& step, std::vector<Message>& messages) {
   const bool receives = step.kind == Step::Kind::recv;
   const Slice& slice = receives ? step.to : step.left;
   const TensorView view = memory_.view(slice);
+  const std::uint64_t began = job_.timeline.trace != nullptr ? job_.timeline.trace->ticks() : 0;
   const Ticket ticket =
       receives ? channel_->post_recv(step.peer, job_.slot, view) : channel_->post_send(step.peer, job_.slot, view);
-  messages.push_back({ticket, slice, step.peer, receives, false});
+  messages.push_back({.ticket = ticket,
+                      .slice = slice,
+                      .peer = step.peer,
+                      .receives = receives,
+                      .began = began,
+                      .round = round,
+                      .index = static_cast<std::size_t>(steps_begun_)});
+}
+
+void Executor::finish(Message& message) {
+  message.done = true;
+  const std::uint64_t bytes = memory_.view(message.slice).bytes();
+  bytes_done_ += bytes;
+  if (job_.timeline.trace == nullptr) return;
+  trace_step(message.began, message.receives ? Step::Kind::recv : Step::Kind::send, message.peer, message.round,
+             message.index, bytes);
+}
+
+void Executor::trace_step(std::uint64_t began, Step::Kind kind, int peer, std::size_t round, std::size_t index,
+                          std::uint64_t bytes) {
+  const StepTrace& timeline = job_.timeline;
+  timeline.trace->add_step(*timeline.cursor, timeline.call,
+                           {.begin = began,
+                            .kind = static_cast<int>(kind),
+                            .peer = peer < 0 ? -1 : (*timeline.peers)[static_cast<std::size_t>(peer)].global_rank,
+                            .round = round,
+                            .bytes = bytes,
+                            .index = index});
 }
 
 void Executor::begin_step(std::size_t round, const Step& step) {
@@ -112,7 +141,7 @@ bool Executor::progress() {
 bool Executor::test_messages() {
   bool all = true;
   for (Message& message : messages_) {
-    if (!message.done) message.done = channel_->test(message.ticket).has_value();
+    if (!message.done && channel_->test(message.ticket)) finish(message);
     all = all && message.done;
   }
   return all;
@@ -126,7 +155,10 @@ bool Executor::run_local_steps() {
     if (is_message(step)) continue;
     if (!may_run(step)) return false;
     begin_step(index_, step);
+    const std::uint64_t began = job_.timeline.trace != nullptr ? job_.timeline.trace->ticks() : 0;
     memory_.run(step);
+    if (job_.timeline.trace != nullptr)
+      trace_step(began, step.kind, -1, index_, static_cast<std::size_t>(steps_begun_), memory_.view(step.to).bytes());
   }
   return true;
 }
@@ -149,7 +181,7 @@ void Executor::wait(WaitContext& wait) {
       end();
       throw;
     }
-    message.done = true;
+    finish(message);
     return;
   }
 }

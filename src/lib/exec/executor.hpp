@@ -13,6 +13,7 @@
 #include <col/backend.hpp>
 #include <col/plan.hpp>
 
+#include "core/trace/trace.hpp"
 #include "exec/fault.hpp"
 #include "exec/memory.hpp"
 
@@ -24,6 +25,14 @@ struct Executed {
   Step step;
 };
 
+// Where the steps of a plan are written for a timeline.
+struct StepTrace {
+  core::Trace* trace = nullptr;  // null: nobody wants it
+  core::Trace::Cursor* cursor = nullptr;
+  const std::vector<PeerInfo>* peers = nullptr;  // of the group
+  core::TracedCall call = {};
+};
+
 struct Job {
   std::shared_ptr<const Plan> plan;  // shared with the cache it comes from
   Operands operands;
@@ -31,6 +40,7 @@ struct Job {
   const Fault* fault = nullptr;
   std::uint64_t operation = 0;             // the number of the collective, for faults
   std::vector<Executed>* trace = nullptr;  // gets every step; null: no trace
+  StepTrace timeline = {};
 };
 
 class Executor {
@@ -50,6 +60,10 @@ class Executor {
   // The present state: how many steps have begun, and the peer of a message that it waits for (-1 if there is none).
   int step() const noexcept { return steps_begun_; }
   int peer() const noexcept;
+  // Requires: it runs.
+  CallProgress progress_made() const noexcept {
+    return {static_cast<std::int32_t>(index_), static_cast<std::int32_t>(job_.plan->rounds), bytes_done_};
+  }
 
  private:
   struct Message {
@@ -58,12 +72,17 @@ class Executor {
     int peer = -1;
     bool receives = false;
     bool done = false;
+    std::uint64_t began = 0;  // ticks, if there is a timeline
+    std::size_t round = 0, index = 0;
   };
 
   void load(std::size_t index);
   void begin_round();
   void post_early();
-  void post(const Step& step, std::vector<Message>& messages);
+  void post(std::size_t round, const Step& step, std::vector<Message>& messages);
+  void finish(Message& message);
+  void trace_step(std::uint64_t began, Step::Kind kind, int peer, std::size_t round, std::size_t index,
+                  std::uint64_t bytes);
   void begin_step(std::size_t round, const Step& step);
   bool test_messages();
   bool run_local_steps();
@@ -81,6 +100,7 @@ class Executor {
   std::size_t early_steps_ = 0;    // how many receives of next_, in order, those are
   std::size_t next_local_ = 0;     // step of round_ that is looked at next
   int steps_begun_ = 0;
+  std::uint64_t bytes_done_ = 0;
 };
 
 }  // namespace col::exec

@@ -17,6 +17,7 @@
 
 #include "core/env.hpp"
 #include "core/log.hpp"
+#include "core/trace/trace.hpp"
 #include "group/adopt/adopted_job.hpp"
 #include "group/diagnosis/failure.hpp"
 #include "group/join/host_backend.hpp"
@@ -365,6 +366,7 @@ Context& Context::current() {
       spec.serialize = Embedding::instance().serialize;
     }
     if (spec.world_size > 1) core::log::set_rank(spec.rank);
+    core::Trace::start_from_environment(spec.rank, spec.world_size, group::job_name(spec));
     if (spec.rank == 0)
       for (const std::string& warning : core::env::misspelt()) core::log::warn("{}", warning);
     auto context = std::make_unique<Context>(std::move(spec));

@@ -28,6 +28,7 @@ from .ray import (
     get_collective_group_size, get_group, get_rank, gloo_available, init_collective_group, is_group_initialized,
     nccl_available, recv, reduce, reducescatter, scatter, send,
 )
+from .tracing import trace
 
 __all__ = [
     "Aborted", "AlreadyInitialized", "Context", "Error", "Group", "Internal", "InvalidArgument", "IoError", "Message", "Mismatch",
@@ -35,7 +36,7 @@ __all__ = [
     "allreduce", "alltoall", "barrier", "broadcast", "destroy_collective_group", "finalize", "gather",
     "get_collective_group_size", "get_group", "get_rank", "gloo_available", "init", "init_collective_group",
     "is_group_initialized", "nccl_available", "plan", "premul_sum", "recv", "reduce", "reducescatter", "scatter", "send",
-    "user_op", "version", "wait_all", "wait_any",
+    "trace", "user_op", "version", "wait_all", "wait_any",
 ]
 
 version = _col.version()

@@ -16,6 +16,7 @@ GroupClass bind_group(nb::module_& module);
 void add_objects(GroupClass& group);
 void add_families(GroupClass& group);
 void add_insight(GroupClass& group);
+void bind_tracing(nb::module_& module);
 void add_multi_gpu(GroupClass& group);
 
 // A Group, or None for the group that a rank has not joined.

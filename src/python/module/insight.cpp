@@ -6,6 +6,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <col/trace.hpp>
+
 #include "arguments.hpp"
 #include "foreign.hpp"
 #include "gil.hpp"
@@ -67,11 +69,26 @@ void add_insight(GroupClass& group) {
           },
           nb::arg("collective"), "The names that a call's algorithm may have in this group.")
       .def(
+          "annotate", [](Group& g, const std::string& label) { without_gil([&] { g.annotate(label); }); },
+          nb::arg("label"),
+          "Later calls of this rank in this group carry the label: in coljob, in reports and in traces. An empty one "
+          "ends that.")
+      .def(
           "record_trace", [](Group& g, bool on) { without_gil([&] { g.record_trace(on); }); }, nb::arg("on"),
           "Turns the recording of executed steps on or off.")
       .def("trace", trace,
            "The steps recorded since record_trace(True) or the last trace(): dicts with operation, collective, "
            "algorithm, round, step, peer, and the slices to, left and right as (buffer, offset, count) or None.");
+}
+
+void bind_tracing(nb::module_& module) {
+  module.def(
+      "start_trace", [](std::uint64_t limit) { without_gil([&] { start_trace(limit); }); },
+      nb::arg("limit") = kTraceBytes,
+      "From now on, this process keeps when its calls begin and end. trace() has more.");
+  module.def(
+      "end_trace", [](const std::string& path) { return without_gil([&] { return end_trace(path); }); },
+      nb::arg("path"), "Ends that, and adds what was kept to a file.");
 }
 
 }  // namespace col::python

@@ -39,6 +39,7 @@ NB_MODULE(_col, module) {
   py::add_families(group);
   py::add_objects(group);
   py::add_insight(group);
+  py::bind_tracing(module);
   py::add_multi_gpu(group);
   py::bind_context(module);
   py::bind_memory(module);

@@ -344,6 +344,12 @@ Rows inspection_rows(launch::JobSpec& job) {
     inspect.debugger = parsed_by(parse_words, "a command such as 'gdb --args', with closed quotes")(option, text);
     inspect.debug_ranks = {0};
   };
+  const auto set_metrics = [&](Word& option, Word& text) {
+    const auto read = parsed_by(parse_local_endpoint, ":PORT, ADDRESS:PORT or *:PORT, such as :9400");
+    const launch::Endpoint endpoint = read(option, text);
+    inspect.metrics_host = endpoint.host;
+    inspect.metrics_port = endpoint.port;
+  };
   return {
       // Read before all else: options.cpp.
       {kGroup, "--check-nodes", "", "in place of a job: measure the nodes, mark the odd one", {}, kAll},
@@ -357,6 +363,10 @@ Rows inspection_rows(launch::JobSpec& job) {
       {kGroup, "--watch", "", "a live view of the ranks meanwhile; their output comes after it",
        becomes(inspect.watch, true)},
       {kGroup, "--json", "FILE", "the final report as JSON; -: to stdout", into(inspect.json_path, as_written)},
+      {kGroup, "--trace", "FILE", "a timeline of all calls, for ui.perfetto.dev", into(inspect.trace_path, as_written)},
+      {kGroup, "--trace-limit", "BYTES", "the most that file may have; default: 256M",
+       into(inspect.trace_bytes, parsed_by(parse_bytes, "a number of bytes such as 64M or 1G")), kAll},
+      {kGroup, "--metrics", "[HOST]:PORT", "a page for Prometheus; default host 127.0.0.1", set_metrics, kAll},
       {kGroup, "--report-hang", "TIME", "say who waits for whom when a rank has waited so long, and again",
        into(inspect.report_hang, time_from(kShortest)), kAll},
       {kGroup, "--stacks-on-failure", "", "stacks of the other ranks when one fails",

@@ -88,6 +88,33 @@ std::optional<Milliseconds> parse_time(std::string_view text) {
   return Milliseconds(static_cast<std::int64_t>(milliseconds));
 }
 
+std::optional<launch::Endpoint> parse_local_endpoint(std::string_view text) {
+  constexpr int kLastPort = 65'535;
+  const auto with_port = [](std::string host, std::string_view digits) -> std::optional<launch::Endpoint> {
+    const auto port = tools::parse_whole_number(digits, 0, kLastPort);
+    return port ? std::optional(launch::Endpoint{std::move(host), *port}) : std::nullopt;
+  };
+  if (text.starts_with("*:")) return with_port("*", text.substr(2));
+  const std::string_view digits = text.starts_with(':') ? text.substr(1) : text;
+  if (digits.find_first_not_of("0123456789") == digits.npos) return with_port("127.0.0.1", digits);
+  // A host without a port would get that of a rendezvous.
+  const std::size_t bracket = text.rfind(']');
+  const bool has_port = text.find(':', bracket == text.npos ? 0 : bracket) != text.npos;
+  return has_port ? parse_endpoint(text) : std::nullopt;
+}
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  constexpr std::string_view kUnits = "KMGT";
+  std::uint64_t unit = 1;
+  if (const std::size_t at = text.empty() ? kUnits.npos : kUnits.find(text.back()); at != kUnits.npos) {
+    unit = std::uint64_t{1024} << (10 * at);
+    text.remove_suffix(1);
+  }
+  const auto number = tools::parse_whole_number(text, 1, 1'000'000'000);
+  if (!number) return std::nullopt;
+  return static_cast<std::uint64_t>(*number) * unit;
+}
+
 std::optional<std::vector<std::vector<int>>> parse_processor_lists(std::string_view text) {
   std::vector<std::vector<int>> lists;
   for (const std::string_view part : tools::split(text, ';')) {

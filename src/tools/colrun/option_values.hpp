@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,13 @@ inline constexpr int kMaxRank = launch::kMaxRanks * launch::kMaxNodes - 1;  // t
 
 // "90" (seconds), "90s", "1.5s", "500ms", "5m", "1h"; up to 30 days.
 std::optional<launch::Milliseconds> parse_time(std::string_view text);
+
+// As parse_endpoint(), but the address may be left out, ":9400" or "9400": then it is 127.0.0.1. "*:9400": all
+// addresses.
+std::optional<launch::Endpoint> parse_local_endpoint(std::string_view text);
+
+// "256M", "1G", "65536": more than 0.
+std::optional<std::uint64_t> parse_bytes(std::string_view text);
 
 // "0-1;2-3": one list of processors for each rank.
 std::optional<std::vector<std::vector<int>>> parse_processor_lists(std::string_view text);

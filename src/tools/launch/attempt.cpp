@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <col/error.hpp>
+#include <col/trace.hpp>
 
 #include "common/exit_codes.hpp"
 #include "launch/job/launch_error.hpp"
@@ -39,9 +40,10 @@ std::shared_ptr<ControlPage> make_page(const JobDirectory& directory, const Assi
   }
 }
 
-JobDirectory make_directory(const std::string& name) {
+JobDirectory make_directory(const std::string& name, bool has_trace) {
   JobDirectory directory(name);
   directory.create();
+  if (has_trace) directory.make_trace();
   return directory;
 }
 
@@ -57,7 +59,7 @@ double seconds(const timeval& time) {
 
 Attempt::Attempt(const AttemptParts& parts)
     : parts_(parts),
-      directory_(make_directory(parts.directory)),
+      directory_(make_directory(parts.directory, !parts.spec.inspect.trace_path.empty())),
       page_(make_page(directory_, parts.assignment)),
       environment_(::environ, {.spec = parts.spec,
                                .assignment = parts.assignment,
@@ -289,6 +291,14 @@ std::vector<RankStory> Attempt::stories_now() const {
   std::vector<RankStory> now = stories();
   if (!now.empty()) look_at_ranks(*page_, now);
   return now;
+}
+
+void Attempt::add_traces(Timeline& timeline) const {
+  for (int rank = 0; rank < local_ranks(); ++rank) {
+    const std::string file = fmt::format("{}/{}", directory_.trace(), global(rank));
+    // A program that has called nothing of col has none.
+    if (::access(file.c_str(), F_OK) == 0) timeline.add_file(file);
+  }
 }
 
 void Attempt::keep_stack(pid_t pid, Stack stack) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <col/job.hpp>
+#include <col/trace.hpp>
 
 #include "common/unique_fd.hpp"
 #include "launch/ending.hpp"
@@ -41,7 +42,8 @@ inline constexpr std::uint64_t kStacks = 7ULL << 32;
 inline constexpr std::uint64_t kLink = 8ULL << 32;
 inline constexpr std::uint64_t kRemote = 9ULL << 32;
 inline constexpr std::uint64_t kSharedInput = 10ULL << 32;
-inline constexpr std::uint64_t kPmi = 11ULL << 32;  // local rank
+inline constexpr std::uint64_t kPmi = 11ULL << 32;      // local rank
+inline constexpr std::uint64_t kMetrics = 12ULL << 32;  // as MetricsServer
 inline constexpr std::uint64_t kIndexMask = 0xffffffffULL;
 
 }  // namespace epoll_tag
@@ -118,6 +120,8 @@ class Attempt {
   std::optional<Time> next_look() const { return watch_ ? std::optional(watch_->due()) : std::nullopt; }
   void look_at_calls(Time now);
   std::vector<pid_t> living_pids() const;
+  // What the ranks have kept of their calls, if they were asked to. Throws io, mismatch.
+  void add_traces(Timeline& timeline) const;
   void keep_stack(pid_t pid, Stack stack);
 
   // Global rank whose exit code becomes the job's (--exit-policy); -1 if all is well.

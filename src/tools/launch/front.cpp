@@ -277,16 +277,21 @@ void report_failed_start(const JobSpec& spec, const JobResult& result) {
   }
 }
 
-// Nobody runs a job for hours to hear that its report has nowhere to go. Of several nodes the first one writes it.
+// Nobody runs a job for hours to hear that its report, or its trace, has nowhere to go. Of several nodes the first one
+// writes it.
 void check_report(const JobSpec& spec, const Rendezvous& meeting) {
-  const std::string& path = spec.inspect.json_path;
   const bool is_first = meeting.alone || !meeting.remotes.empty() || meeting.node_rank == 0 ||
                         (meeting.node_rank < 0 && is_this_host(meeting.endpoints.front().host));
-  if (path.empty() || path == "-" || !is_first) return;
-  try {
-    tools::check_writable(path);
-  } catch (const tools::WriteError& error) {
-    throw LaunchError(kUsage, "--json: {}; name a file that can be written", error.what());
+  if (!is_first) return;
+  const std::pair<std::string_view, const std::string&> files[] = {{"--json", spec.inspect.json_path},
+                                                                   {"--trace", spec.inspect.trace_path}};
+  for (const auto& [option, path] : files) {
+    if (path.empty() || (path == "-" && option == "--json")) continue;
+    try {
+      tools::check_writable(path);
+    } catch (const tools::WriteError& error) {
+      throw LaunchError(kUsage, "{}: {}; name a file that can be written", option, error.what());
+    }
   }
 }
 

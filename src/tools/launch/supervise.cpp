@@ -18,6 +18,7 @@
 #include "launch/job/assignment.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/processes/descriptors.hpp"
+#include "launch/report/metrics_text.hpp"
 #include "launch/report/report.hpp"
 #include "launch/report/why_table.hpp"
 
@@ -81,6 +82,7 @@ std::optional<Supervisor::Time> Supervisor::next_deadline() const {
     if (time && (!first || *time < *first)) first = time;
   };
   if (link_) consider(link_->deadline());
+  if (metrics_) consider(metrics_->deadline());
   if (!attempt_) return first;
   consider(attempt_->ending().deadline());
   consider(attempt_->injector().deadline());
@@ -121,6 +123,8 @@ void Supervisor::dispatch(std::uint64_t event) {
     case epoll_tag::kStacks:
       if (stacks_) stacks_->on_readable();
       return;
+    case epoll_tag::kMetrics:
+      return metrics_->on_event(index, Clock::now());
     case epoll_tag::kLink:
       return on_link();
     case epoll_tag::kRemote:
@@ -178,6 +182,22 @@ JobStory Supervisor::why_now() const {
   story.nodes = attempt_->assignment().nodes;
   story.ranks = attempt_->stories_now();
   return story;
+}
+
+void Supervisor::serve_metrics() {
+  const InspectSpec& inspect = parts_.spec.inspect;
+  if (inspect.metrics_host.empty()) return;
+  const Endpoint at{inspect.metrics_host, inspect.metrics_port};
+  metrics_ = std::make_unique<MetricsServer>(at, epoll_.get(), epoll_tag::kMetrics, [this] {
+    JobStory story;
+    if (attempt_) story = why_now();
+    story.job_id = parts_.job_id;
+    story.command_line = parts_.spec.command_line;
+    story.restarts = restarts_;
+    story.seconds = std::chrono::duration<double>(Clock::now() - began_).count();
+    return metrics_text(story);
+  });
+  if (!parts_.spec.output.quiet) say("figures of this job: http://{}/metrics", metrics_->endpoint().text());
 }
 
 // Looks when a wait can have lasted for long enough.
@@ -269,6 +289,7 @@ void Supervisor::do_due(Time now) {
     link_->tick(now);
     on_link();  // silence is no event
   }
+  if (metrics_) metrics_->tick(now);
   if (!attempt_) return;
   if (output_.error() != 0) attempt_->ending().on_output_closed(now);
   for (const Injector::Act& act : attempt_->injector().due(now)) {

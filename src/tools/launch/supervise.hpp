@@ -14,10 +14,13 @@
 
 #include <fmt/format.h>
 
+#include <col/trace.hpp>
+
 #include "common/unique_fd.hpp"
 #include "launch/attempt.hpp"
 #include "launch/job/job_spec.hpp"
 #include "launch/job/launch_error.hpp"
+#include "launch/metrics_server.hpp"
 #include "launch/nodes/endpoint.hpp"
 #include "launch/nodes/node_link.hpp"
 #include "launch/nodes/remotes.hpp"
@@ -89,6 +92,7 @@ class Supervisor {
   JobStory story();
   JobStory why_now() const;
   void report_hang(Time now);
+  void serve_metrics();
   JobResult result() const;
   bool may_restart(const JobStory& story) const;
   // A line of the tool's own, with its name before it.
@@ -98,6 +102,12 @@ class Supervisor {
   }
   void say_report(const JobStory& story);
   void write_json(const JobStory& story);
+  bool writes_trace() const;
+  void take_traces();
+  void forget_traces(int restart);
+  void add_trace(const LinkEvent& event);
+  void send_traces(Timeline& own);
+  void write_trace(const JobStory& story);
   JobResult finish(JobStory story);
 
   // supervise_nodes.cpp: the communication with other nodes
@@ -150,8 +160,11 @@ class Supervisor {
   bool stopped_ = false;         // the ranks, by ^Z
   bool input_is_taken_ = false;  // by a rank of the first attempt
   bool warned_of_stragglers_ = false;
-  Time next_hang_look_{};          // for --report-hang
-  std::optional<Time> asked_why_;  // the last SIGQUIT that did not end the job
+  Time next_hang_look_{};                   // for --report-hang
+  std::unique_ptr<MetricsServer> metrics_;  // null: nobody has asked for it
+  Timeline timeline_;                       // for --trace: what the ranks have kept, of the last start
+  int traced_restart_ = 0;                  // which start that is
+  std::optional<Time> asked_why_;           // the last SIGQUIT that did not end the job
 };
 
 }  // namespace col::launch

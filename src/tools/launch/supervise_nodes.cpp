@@ -5,11 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <col/store.hpp>
+#include <col/trace.hpp>
 
 #include "common/exit_codes.hpp"
 #include "launch/attempt.hpp"
@@ -29,6 +34,30 @@ constexpr std::chrono::milliseconds kConnectTime{2'000};  // for one try
 constexpr std::chrono::milliseconds kConnectPause{100};   // between two
 constexpr std::chrono::milliseconds kFarewell{3'000};     // for other nodes to hear that the job is over
 constexpr std::chrono::milliseconds kLastOutput{30'000};  // for what their ranks have printed to come
+
+constexpr std::string_view kDigits = "0123456789abcdef";
+
+std::string to_hexadecimal(std::string_view bytes) {
+  std::string digits;
+  digits.reserve(2 * bytes.size());
+  for (const char letter : bytes) {
+    const auto byte = static_cast<unsigned char>(letter);
+    digits += kDigits[byte >> 4];
+    digits += kDigits[byte & 15];
+  }
+  return digits;
+}
+
+std::optional<std::string> from_hexadecimal(std::string_view digits) {
+  std::string bytes;
+  bytes.reserve(digits.size() / 2);
+  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
+    const std::size_t high = kDigits.find(digits[i]), low = kDigits.find(digits[i + 1]);
+    if (high == kDigits.npos || low == kDigits.npos) return std::nullopt;
+    bytes += static_cast<char>(high << 4 | low);
+  }
+  return digits.size() % 2 == 0 ? std::optional(std::move(bytes)) : std::nullopt;
+}
 
 }  // namespace
 
@@ -133,7 +162,8 @@ void Supervisor::join_meeting(Connection connection, const Endpoint& endpoint) {
                         .host = host_,
                         .local_ranks = parts_.spec.local_ranks(),
                         .master_port = pick_free_port(),
-                        .wants_stories = parts_.rendezvous.reports};
+                        .wants_stories = parts_.rendezvous.reports,
+                        .asks_for_clock = !parts_.spec.inspect.trace_path.empty()};
   meeting_place_ = endpoint.text();
   link_ = std::make_unique<NodeLink>(std::move(connection.socket), connection.peer_address, hello, Clock::now(),
                                      Pulse(parts_.rendezvous.host_timeout));
@@ -178,6 +208,8 @@ void Supervisor::on_link_event(const LinkEvent& event) {
       attempt_->abort(event.abort);
       attempt_->ending().on_failure_elsewhere(attempt_->others_may_notice(), now);
       break;
+    case LinkEvent::Kind::traced:
+      return add_trace(event);
     case LinkEvent::Kind::exchanged:
       if (attempt_ && attempt_->pmi() != nullptr) attempt_->pmi()->end_barrier(event.entries);
       return;
@@ -187,6 +219,32 @@ void Supervisor::on_link_event(const LinkEvent& event) {
       attempt_->ending().on_limit(event.limit, now);
       break;
   }
+}
+
+// Of a start that has been followed by another one, nothing is wanted.
+void Supervisor::forget_traces(int restart) {
+  if (restart <= traced_restart_) return;
+  timeline_ = Timeline();
+  traced_restart_ = restart;
+}
+
+void Supervisor::add_trace(const LinkEvent& event) {
+  forget_traces(event.restart);
+  const auto part = from_hexadecimal(event.part);
+  if (event.restart < traced_restart_ || !part) return;
+  try {
+    timeline_.add_packed(*part);
+  } catch (const Error& error) {
+    say("another host's part of the trace: {}", error.message());
+  }
+}
+
+// To the node that writes it, by the clock of the meeting.
+void Supervisor::send_traces(Timeline& own) {
+  if (const auto clock = link_->clock()) own.shift(*clock);
+  if (writes_trace()) return;
+  constexpr std::size_t kPartBytes = 8 * 1024 * 1024;
+  for (const std::string& part : own.pack(kPartBytes)) link_->tell_trace(to_hexadecimal(part), traced_restart_);
 }
 
 void Supervisor::tell_failure(int local_rank) {

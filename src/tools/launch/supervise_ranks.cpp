@@ -6,9 +6,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
+#include <limits>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include <col/trace.hpp>
 
 #include "common/exit_codes.hpp"
 #include "common/write_file.hpp"
@@ -37,6 +42,7 @@ constexpr std::chrono::milliseconds kDrain{500};
 
 JobResult Supervisor::run() {
   for (const std::string& notice : parts_.placement.notices) say("{}", notice);
+  serve_metrics();
   meet_nodes();
   if (!parts_.rendezvous.alone) return run_with_others();
   for (;;) {
@@ -101,6 +107,7 @@ JobStory Supervisor::run_attempt(const Assignment& assignment) {
   while (!is_over()) step(std::nullopt);
   drain();
   JobStory outcome = story();
+  take_traces();
   if (!attempt_->remove_directory() && outcome.result.error.empty()) {
     outcome.result.error = fmt::format("cannot remove the job directory {}; remove it by hand", attempt_->directory());
   }
@@ -343,10 +350,44 @@ void Supervisor::write_json(const JobStory& story) {
   }
 }
 
+// What the ranks of this node have kept of their calls, before their directory is removed.
+void Supervisor::take_traces() {
+  if (parts_.spec.inspect.trace_path.empty()) return;
+  try {
+    forget_traces(attempt_->assignment().restart);
+    Timeline own;
+    attempt_->add_traces(own);
+    if (link_) send_traces(own);
+    if (!writes_trace()) return;
+    for (const std::string& part : own.pack(std::numeric_limits<std::size_t>::max())) timeline_.add_packed(part);
+  } catch (const std::exception& error) {
+    say("cannot read a rank's part of the trace: {}", error.what());
+  }
+}
+
+// As for the report.
+bool Supervisor::writes_trace() const {
+  return parts_.rendezvous.alone || remotes_ || (node_rank_ <= 0 && parts_.rendezvous.reports);
+}
+
+void Supervisor::write_trace(const JobStory& story) {
+  const InspectSpec& inspect = parts_.spec.inspect;
+  if (inspect.trace_path.empty() || !writes_trace()) return;
+  try {
+    tools::write_file(inspect.trace_path, timeline_.json(story.job_id, inspect.trace_bytes));
+    if (!parts_.spec.output.quiet)
+      say("{} has {} events; open it in https://ui.perfetto.dev or chrome://tracing", inspect.trace_path,
+          timeline_.events());
+  } catch (const std::exception& error) {
+    say("cannot write the trace: {}", error.what());
+  }
+}
+
 JobResult Supervisor::finish(JobStory story) {
   if (!front_is_gone_) {
     say_report(story);
     write_json(story);
+    write_trace(story);
     flush();
     // Said; what the front would add is what it alone knows.
     if (story.result.cause != EndCause::output_closed) story.result.error.clear();

@@ -159,6 +159,10 @@ static void look_inside(const rank_place* at) {
   if (at->size > 1) CHECK(strstr(text, "ring") != NULL);
   CHECK(strlen(text) > 0);
   col_text_free(text);
+  OK(col_group_annotate(at->world, "backward", &error));
+  OK(col_group_annotate(at->world, "", &error));
+  FAILS(col_group_annotate(at->world, "two\nlines", &error), COL_ERROR_INVALID_ARGUMENT, "control characters");
+  FAILS(col_group_annotate(at->world, NULL, &error), COL_ERROR_INVALID_ARGUMENT, "label");
   FAILS(col_group_explain(at->world, 99, 8, COL_FLOAT32, NULL, &text, &error), COL_ERROR_INVALID_ARGUMENT,
         "no collective 99");
   CHECK(text == NULL);

@@ -120,6 +120,22 @@ TEST_CASE("options: inspection", "[colrun]") {
   CHECK((inspect.stacks_on_timeout && inspect.stacks_on_failure && inspect.report_bindings));
   CHECK(inspect.json_path == "-");
   CHECK(inspect.report_hang == std::chrono::seconds(90));
+  CHECK(inspect.trace_path.empty());
+  CHECK(inspect.metrics_host.empty());
+  CHECK(spec("--trace t.json p").inspect.trace_bytes == 256 << 20);
+  CHECK(spec("--trace t.json --trace-limit 3K p").inspect.trace_bytes == 3072);
+  for (const char* wrong : {"0", "K", "1KB", "-1", "1.5M", "much"})
+    CHECK_THAT(complaint(Words{"--trace-limit", wrong, "p"}), Contains("a number of bytes such as 64M or 1G"));
+  const auto metrics = [](const std::string& value) {
+    const InspectSpec read = spec("--metrics " + value + " p").inspect;
+    return read.metrics_host + " " + std::to_string(read.metrics_port);
+  };
+  CHECK(metrics(":9400") == "127.0.0.1 9400");
+  CHECK(metrics("9400") == "127.0.0.1 9400");
+  CHECK(metrics("*:0") == "* 0");
+  CHECK(metrics("10.0.0.7:9400") == "10.0.0.7 9400");
+  for (const char* wrong : {":", "*", ":x", ":65536", "*:", "10.0.0.7", "[::1]"})
+    CHECK_THAT(complaint(Words{"--metrics", wrong, "p"}), Contains("--metrics takes :PORT, ADDRESS:PORT or *:PORT"));
   CHECK(complaint("--display bind p") == "--display takes map, not 'bind'");
 }
 

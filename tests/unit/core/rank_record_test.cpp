@@ -558,3 +558,59 @@ TEST_CASE("flight recorder: what another process reads while calls are noted is 
   CHECK(whole);
   CHECK(in_order);
 }
+
+TEST_CASE("flight recorder: a call's reduction, algorithm and label have names", "[job]") {
+  const auto page = ControlPage::in_memory(1);
+  auto& record = page->record(0);
+  record.join(0);
+  const int group = record.enter_group("default", 5);
+  const std::uint8_t ring = record.algorithm("ring"),
+                     tree = record.algorithm("a tree of which the name is too long for its place");
+  CHECK(ring != 0);
+  CHECK(tree != ring);
+  CHECK(record.algorithm("ring") == ring);
+  CHECK(record.algorithm("") == 0);
+  CHECK(record.label("backward", 300) == 300);
+  CHECK(record.label("", 300) == 0);
+  CHECK(record.label("nothing", 0) == 0);
+  const col::CallDetails details{.dtype = col::DType::float32,
+                                 .count = std::uint64_t{1} << 39,
+                                 .partner = 3,
+                                 .reduction = 1 + static_cast<int>(col::ReduceOp::max),
+                                 .algorithm = ring,
+                                 .label = 300};
+  record.note(group, (std::uint64_t{1} << 40) + 1, col::Collective::reduce, details, true);
+  record.note(group, 2, col::Collective::send, {.count = 8, .partner = 1, .tag = -5, .label = 300}, true);
+  auto calls = record.history().calls;
+  REQUIRE(calls.size() == 2);
+  CHECK(calls[0].sequence == (std::uint64_t{1} << 40) + 1);
+  CHECK(calls[0].details.count == std::uint64_t{1} << 39);
+  CHECK(calls[0].details.partner == 3);
+  CHECK(calls[0].details.tag == -1);
+  CHECK(calls[0].names.reduction == "max");
+  CHECK(calls[0].names.algorithm == "ring");
+  CHECK(calls[0].names.label == "backward");
+  CHECK(calls[1].details.tag == -5);
+  CHECK(calls[1].names.algorithm.empty());
+  CHECK(calls[1].names.reduction.empty());
+  CHECK(calls[1].names.label == "backward");
+  // Another label has taken its place: then none is better than the wrong one.
+  record.label("forward", 300 + 128);
+  CHECK(record.history().calls[0].names.label.empty());
+
+  record.begin("default", 9, "reduce", 1, details);
+  CHECK(record.read().names.algorithm == "ring");
+  CHECK(record.read().progress.rounds == -1);
+  record.place("a/long/path/of/which/the/beginning/is/cut/off/to/fit/train.py:88");
+  record.waiting(4, 1, {.round = 2, .rounds = 70'000, .bytes = 4096});
+  const auto activity = record.read();
+  CHECK(activity.progress.round == 2);
+  CHECK(activity.progress.rounds == 65'534);
+  CHECK(activity.progress.bytes == 4096);
+  CHECK(activity.place.ends_with("to/fit/train.py:88"));
+  CHECK(activity.place.size() == 55);
+  record.begin("default", 10, "barrier", 1);
+  CHECK(record.read().place.empty());
+  CHECK(record.read().names.algorithm.empty());
+  CHECK(record.read().progress.rounds == -1);
+}

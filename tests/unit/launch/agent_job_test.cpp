@@ -39,6 +39,8 @@ JobSpec full_spec() {
       .to = BindingSpec::To::list, .lists = {{0, 1}, {2}}, .map_by = BindingSpec::MapBy::numa, .gpus_per_rank = 2};
   spec.inspect.report_bindings = true;
   spec.inspect.report_hang = std::chrono::seconds(60);
+  spec.inspect.trace_path = "trace.json";
+  spec.inspect.trace_bytes = 12345;
   spec.inspect.stacks_on_failure = true;
   spec.inspect.stacks_on_timeout = true;
   spec.inspect.debugger = {"gdb", "--args"};

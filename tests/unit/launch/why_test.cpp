@@ -1,8 +1,12 @@
 #include "launch/report/why.hpp"
 
 #include <csignal>
+#include <cstdint>
+#include <string>
 
+#include "launch/nodes/clock_samples.hpp"
 #include "launch/report/look.hpp"
+#include "launch/report/metrics_text.hpp"
 #include "launch/report/why_table.hpp"
 #include "support/catch.hpp"
 
@@ -241,4 +245,76 @@ TEST_CASE("why: a thousand ranks are explained in one line", "[launch]") {
   CHECK(found.culprits == std::vector{999});
   CHECK(found.sentence.starts_with("ranks 0-998 have waited"));
   CHECK(found.sentence.size() < 300);
+}
+
+TEST_CASE("why: a label and a place are said, where they are the same for all that wait", "[launch]") {
+  JobStory story = job(3, 4);
+  for (const std::size_t rank : {0, 1}) {
+    wait_in(story, rank, "allreduce", 5, {.dtype = col::DType::float32, .count = 1000});
+    last(story, rank).names.label = "backward";
+    last(story, rank).place = "train.py:88";
+    last(story, rank).progress = {.round = 1, .rounds = 4};
+  }
+  CHECK(
+      why(story).sentence.find("in allreduce #5 of group 'default' (1,000 float32), 'backward', called in train.py:88: "
+                               "rank 2") != std::string::npos);
+  const auto lines = why_lines(story, why(story), {});
+  CHECK(lines[3].find("'backward', called in train.py:88, in round 2 of 4") != std::string::npos);
+  last(story, 1).place = "train.py:99";
+  const Why found = why(story);
+  CHECK(found.sentence.find("ranks 0-1 have waited") == 0);
+  CHECK(found.sentence.find("train.py") == std::string::npos);
+}
+
+TEST_CASE("metrics: what ranks do, and how far they are", "[launch]") {
+  JobStory story = job(3, 4);
+  story.job_id = "a \"quoted\" job";
+  story.restarts = 2;
+  wait_in(story, 0, "allreduce", 5, {.dtype = col::DType::float32, .count = 1000});
+  story.ranks[1].status.exited = true;
+  story.ranks[1].status.wait_status = 256;
+  const std::string text = metrics_text(story);
+  CHECK(text.find("col_job_info{job=\"a \\\"quoted\\\" job\",") != std::string::npos);
+  CHECK(text.find("\ncol_job_restarts_total 2\n") != std::string::npos);
+  CHECK(text.find("\ncol_ranks{state=\"waiting\"} 1\n") != std::string::npos);
+  CHECK(text.find("\ncol_ranks_failed 1\n") != std::string::npos);
+  CHECK(text.find("\ncol_group_calls_total{group=\"default\",rank=\"2\"} 4\n") != std::string::npos);
+  CHECK(text.find("\ncol_rank_waiting_seconds{group=\"default\",call=\"allreduce\",rank=\"0\"} 14\n") !=
+        std::string::npos);
+  // Each value has a type before it, and each line is one of the two.
+  std::string type;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    const std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.starts_with("# TYPE ")) type = line.substr(7, line.find(' ', 7) - 7);
+    if (!line.starts_with("#")) CHECK(line.substr(0, line.find_first_of("{ ")) == type);
+  }
+}
+
+TEST_CASE("clock samples: offset and drift from the best answers, and their error", "[launch]") {
+  ClockSamples samples;
+  CHECK_FALSE(samples.shift());
+  CHECK(samples.needs_more_early());
+  // The clock here is 1,000 ns ahead at first; one answer is quicker than the others.
+  for (int i = 0; i < 8; ++i) {
+    const std::int64_t asked = 10'000 + i * 1000, way = i == 5 ? 20 : 300;
+    samples.add(asked, asked + way - 1000, asked + 2 * way);
+  }
+  CHECK_FALSE(samples.needs_more_early());
+  const auto early = samples.shift();
+  REQUIRE(early);
+  CHECK(early->ahead_at(1) == 1000);
+  CHECK(early->error_ns == 20);
+  // Later it is 1,400 ahead; a slow answer does not replace a good one.
+  samples.add(1'015'000, 1'015'030 - 1400, 1'015'060);
+  samples.add(1'020'000, 1'020'900 - 1500, 1'021'000);
+  const auto late = samples.shift();
+  REQUIRE(late);
+  CHECK(late->error_ns == 30);
+  CHECK(late->ahead_at(15'020) == 1000);
+  CHECK(late->ahead_at(1'015'030) == 1400);
+  CHECK(late->ahead_at(515'025) == 1200);
+  samples.add(100, 50, 90);  // a clock that goes backwards
+  CHECK(samples.shift()->error_ns == 30);
 }

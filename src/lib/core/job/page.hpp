@@ -40,6 +40,9 @@ class AtomicText {
     for (std::size_t i = 0; i < words.size(); ++i) words_[i].store(words[i], std::memory_order_release);
   }
 
+  bool is_empty() const noexcept { return words_.front().load(std::memory_order_relaxed) == 0; }
+  void clear() noexcept { words_.front().store(0, std::memory_order_release); }
+
   // Whether store(text) would change nothing. Only for the writer.
   bool holds(std::string_view text) const noexcept {
     const Words words = words_of(text, 1);
@@ -107,21 +110,31 @@ struct alignas(256) RecordLayout {
   AtomicText<48> group;
   AtomicText<16> op;
   Word partner_and_tag;
-  Word dtype_and_count;
+  Word elements;    // dtype, label, count
   Word seen_alive;  // time at which a process saw the holder alive (CLOCK_MONOTONIC, ms); its pid in the lower 22 bits
   // Written by the launcher, each once.
   Word started;  // the rank + 1 above 32 bits of pid; 0: the launcher has not said
   Word ended;    // 1 above 32 bits of wait status; 0: not yet
   // A call of `group` that is later than the words above, in one word: RankRecord::begin_briefly(). 0: there is none.
   Word brief;
+  Word rounds_and_method;  // round of the plan and how many it has, 16 bits each; reduction and algorithm
+  Word bytes_done;
+  AtomicText<56> place;
 };
+static_assert(sizeof(RecordLayout) == 256, "no more than its own cache lines");
 
 // An entry of a flight recorder.
 struct NotedCall {
   Word at_ns;
-  Word call;  // sequence, operation, group, and whether it has ended
-  Word partner_and_tag;
-  Word dtype_and_count;
+  Word call;             // sequence, operation, group, and whether it has ended
+  Word partner_and_tag;  // of a collective, reduction and algorithm in the place of the tag
+  Word elements;         // dtype, label, count
+};
+
+// A label, and the number that belongs to it: another one may take its place.
+struct NotedLabel {
+  Word number;
+  AtomicText<48> text;
 };
 
 // How long calls took. Nothing is written here for a short call that has not waited.
@@ -138,12 +151,16 @@ struct TimesLayout {
 
 // The flight recorder of a rank: apart from its record, which is read often. All zero before the first call.
 struct alignas(256) RecorderLayout {
-  static constexpr std::size_t kGroups = 64;  // of number 0 nothing is known
-  Word noted;                                 // how many calls, ever; written after each
-  Word entered;                               // how many groups, ever
-  std::array<Word, kGroups> tokens;           // 0: free, 1: being written
-  std::array<Word, kGroups> last;             // number of the last collective
+  static constexpr std::size_t kGroups = 64;      // of number 0 nothing is known
+  static constexpr std::size_t kAlgorithms = 64;  // the same
+  static constexpr std::size_t kLabels = 128;
+  Word noted;                        // how many calls, ever; written after each
+  Word entered;                      // how many groups, ever
+  std::array<Word, kGroups> tokens;  // 0: free, 1: being written
+  std::array<Word, kGroups> last;    // number of the last collective
   std::array<AtomicText<48>, kGroups> names;
+  std::array<AtomicText<32>, kAlgorithms> algorithms;  // empty: free
+  std::array<NotedLabel, kLabels> labels;              // by number
   std::array<NotedCall, RankRecord::kRecordedCalls> calls;
   TimesLayout times;
   static_assert(kGroups == TimesLayout::kGroups);

@@ -7,7 +7,9 @@
 // before it, and tries again. So two equal even versions mean that all words between are of one write.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <thread>
 
 #include <fmt/format.h>
@@ -109,6 +111,7 @@ void RankRecord::join(int rank) {
   layout_->held_up_by.store(0, std::memory_order_release);
   layout_->group.store({});
   layout_->op.store({});
+  layout_->place.clear();
   store_details({});
   layout_->state_and_rank.store(pack(static_cast<std::uint32_t>(State::joined), static_cast<std::uint32_t>(rank)),
                                 std::memory_order_release);
@@ -126,13 +129,16 @@ void RankRecord::begin(std::string_view group, std::uint64_t sequence, std::stri
   layout_->held_up_by.store(0, std::memory_order_release);
   layout_->group.store(group);
   layout_->op.store(op);
+  layout_->place.clear();
   store_details(details);
   set_state(State::running);
 }
 
 void RankRecord::store_details(const CallDetails& details) noexcept {
   layout_->partner_and_tag.store(core::pack_partner(details), std::memory_order_release);
-  layout_->dtype_and_count.store(core::pack_elements(details), std::memory_order_release);
+  layout_->elements.store(core::pack_elements(details), std::memory_order_release);
+  layout_->rounds_and_method.store(pack(~0u, core::pack_method(details)), std::memory_order_release);
+  layout_->bytes_done.store(0, std::memory_order_release);
 }
 
 bool RankRecord::begin_briefly(std::string_view group, std::uint64_t sequence, Collective op) noexcept {
@@ -150,13 +156,24 @@ void RankRecord::end_briefly(std::string_view group, std::uint64_t sequence, Col
   layout_->brief.store(brief_of(sequence, op, false), std::memory_order_release);
 }
 
-void RankRecord::waiting(std::int32_t step, std::int32_t peer) noexcept {
+void RankRecord::place(std::string_view where) noexcept {
+  constexpr std::size_t kMost = sizeof layout_->place - 1;
+  const WriteLock lock(layout_->version);
+  layout_->place.store(where.substr(where.size() - std::min(where.size(), kMost)));
+}
+
+void RankRecord::waiting(std::int32_t step, std::int32_t peer, const CallProgress& progress) noexcept {
   const WriteLock lock(layout_->version);
   const State state = state_of(layout_->state_and_rank.load(std::memory_order_relaxed));
   // As in end(): a thread that is late must not undo finish().
   if (state == State::finished) return;
   layout_->step_and_peer.store(pack(static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(peer)),
                                std::memory_order_release);
+  if (progress.rounds >= 0) {
+    const std::uint64_t old = layout_->rounds_and_method.load(std::memory_order_relaxed);
+    layout_->rounds_and_method.store(pack(core::pack_rounds(progress), lower_half(old)), std::memory_order_release);
+    layout_->bytes_done.store(progress.bytes, std::memory_order_release);
+  }
   // Said again at every look of a long wait: it still began at the first.
   if (state == State::waiting) return;
   layout_->since_ns.store(now_ns(), std::memory_order_release);
@@ -264,6 +281,8 @@ RankActivity RankRecord::read() const {
     activity.op = to_string(static_cast<Collective>(brief >> 1 & ((1U << kOpBits) - 1)));
     activity.fingerprint = 0;
     activity.details = {};
+    activity.progress = {};
+    activity.place.clear();
   };
   const Deadline patience = Deadline::after(kReadPatience);
   int attempt = 0;
@@ -281,10 +300,17 @@ RankActivity RankRecord::read() const {
       activity.group = layout_->group.load();
       activity.op = layout_->op.load();
       const std::uint64_t partner_and_tag = layout_->partner_and_tag.load(std::memory_order_acquire);
-      activity.details = core::unpack(layout_->dtype_and_count.load(std::memory_order_acquire), partner_and_tag);
+      const std::uint64_t method = layout_->rounds_and_method.load(std::memory_order_acquire);
+      activity.progress = core::unpack_rounds(upper_half(method), layout_->bytes_done.load(std::memory_order_acquire));
+      activity.place = layout_->place.load();
+      activity.details =
+          core::unpack(layout_->elements.load(std::memory_order_acquire), partner_and_tag, lower_half(method));
       read_brief();
       // relaxed: the acquires above keep it after them.
-      if (layout_->version.load(std::memory_order_relaxed) == before) return activity;
+      if (layout_->version.load(std::memory_order_relaxed) == before) {
+        activity.names = names_of(activity.details);
+        return activity;
+      }
     }
     if (++attempt > kSpins)
       std::this_thread::sleep_for(std::chrono::microseconds(50));

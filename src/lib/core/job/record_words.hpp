@@ -35,24 +35,45 @@ inline std::uint64_t exact_ns() noexcept {
 
 inline constexpr int kOpBits = 7;  // of a Collective
 
-// Element types in eight bits.
+// Element types in eight bits, labels in sixteen.
 inline constexpr std::uint64_t kOpaque = 255;
-inline constexpr int kCountBits = 56;
+inline constexpr int kTypeBits = 8, kLabelBits = 16, kCountBits = 64 - kTypeBits - kLabelBits;
+inline constexpr std::uint64_t kMostElements = (std::uint64_t{1} << kCountBits) - 1;
 constexpr std::uint64_t pack_elements(const CallDetails& details) noexcept {
   const std::uint64_t dtype = is_opaque(details.dtype) ? kOpaque : static_cast<std::uint64_t>(details.dtype);
-  return dtype << kCountBits | (details.count & ((std::uint64_t{1} << kCountBits) - 1));
+  const std::uint64_t count = details.count < kMostElements ? details.count : kMostElements;
+  return (dtype << kLabelBits | details.label) << kCountBits | count;
+}
+constexpr std::uint32_t pack_method(const CallDetails& details) noexcept {
+  return static_cast<std::uint32_t>(details.reduction) << 8 | details.algorithm;
+}
+// A round of a plan, and how many it has. Nobody needs to know more exactly.
+constexpr std::uint32_t pack_rounds(const CallProgress& progress) noexcept {
+  constexpr std::int32_t kNone = 0xffff;
+  if (progress.rounds < 0) return ~std::uint32_t{0};
+  const std::int32_t round = progress.round < kNone ? progress.round : kNone - 1;
+  const std::int32_t rounds = progress.rounds < kNone ? progress.rounds : kNone - 1;
+  return static_cast<std::uint32_t>(round) << 16 | static_cast<std::uint32_t>(rounds);
+}
+constexpr CallProgress unpack_rounds(std::uint32_t rounds, std::uint64_t bytes) noexcept {
+  if (rounds == ~std::uint32_t{0}) return {.bytes = bytes};
+  return {static_cast<std::int32_t>(rounds >> 16), static_cast<std::int32_t>(rounds & 0xffff), bytes};
 }
 constexpr std::uint64_t pack_partner(const CallDetails& details) noexcept {
   return pack(static_cast<std::uint32_t>(details.partner), static_cast<std::uint32_t>(details.tag));
 }
-constexpr CallDetails unpack(std::uint64_t elements, std::uint64_t partner_and_tag) noexcept {
-  const std::uint64_t dtype = elements >> kCountBits;
+// `method`: what pack_method() has made.
+constexpr CallDetails unpack(std::uint64_t elements, std::uint64_t partner_and_tag, std::uint32_t method) noexcept {
+  const std::uint64_t dtype = elements >> (kLabelBits + kCountBits);
   const auto partner = static_cast<std::int32_t>(upper_half(partner_and_tag));
   // What is none of them is opaque, or a damaged page.
   return {.dtype = dtype < kDTypeCount ? static_cast<DType>(dtype) : DType::bytes,
-          .count = elements & ((std::uint64_t{1} << kCountBits) - 1),
+          .count = elements & kMostElements,
           .partner = partner < -1 ? -1 : partner,
-          .tag = static_cast<std::int32_t>(lower_half(partner_and_tag))};
+          .tag = static_cast<std::int32_t>(lower_half(partner_and_tag)),
+          .reduction = static_cast<std::uint8_t>(method >> 8),
+          .algorithm = static_cast<std::uint8_t>(method),
+          .label = static_cast<std::uint16_t>(elements >> kCountBits)};
 }
 
 }  // namespace col::core

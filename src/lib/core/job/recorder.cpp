@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <col/job.hpp>
@@ -18,6 +19,11 @@ namespace {
 using core::kOpBits;
 
 constexpr int kEndedBits = 1, kGroupBits = 6;
+
+// Not by the table of collectives: this is for each call.
+constexpr bool is_message(Collective op) noexcept {
+  return op >= Collective::send;
+}
 
 std::uint64_t pack_call(std::uint64_t sequence, Collective op, int group, bool ended) noexcept {
   const std::uint64_t above_group = sequence << kOpBits | static_cast<std::uint64_t>(op);
@@ -58,8 +64,9 @@ std::uint64_t RankRecord::note(int group, std::uint64_t sequence, Collective op,
   core::NotedCall& call = recorder.calls[number % kRecordedCalls];
   call.at_ns.store(at_ns, std::memory_order_release);
   call.call.store(pack_call(sequence, op, group, ended), std::memory_order_release);
-  call.partner_and_tag.store(core::pack_partner(details), std::memory_order_release);
-  call.dtype_and_count.store(core::pack_elements(details), std::memory_order_release);
+  const std::uint32_t low = is_message(op) ? static_cast<std::uint32_t>(details.tag) : core::pack_method(details);
+  call.partner_and_tag.store(core::pack(static_cast<std::uint32_t>(details.partner), low), std::memory_order_release);
+  call.elements.store(core::pack_elements(details), std::memory_order_release);
   // Operations end in any order, and a message has the number of the collective before it.
   core::Word& last = recorder.last[static_cast<std::size_t>(group)];
   if (sequence > last.load(std::memory_order_relaxed)) last.store(sequence, std::memory_order_release);
@@ -67,6 +74,44 @@ std::uint64_t RankRecord::note(int group, std::uint64_t sequence, Collective op,
   if (recorder.noted.load(std::memory_order_relaxed) <= number)
     recorder.noted.store(number + 1, std::memory_order_release);
   return at_ns;
+}
+
+std::uint8_t RankRecord::algorithm(std::string_view name) noexcept {
+  if (name.empty()) return 0;
+  for (std::size_t i = 1; i < recorder_->algorithms.size(); ++i) {
+    core::AtomicText<32>& place = recorder_->algorithms[i];
+    if (place.is_empty()) place.store(name);  // two threads may do so at once: then one name has the other's number
+    if (place.holds(name)) return static_cast<std::uint8_t>(i);
+  }
+  return 0;
+}
+
+std::uint16_t RankRecord::label(std::string_view text, std::uint16_t number) noexcept {
+  if (text.empty() || number == 0) return 0;
+  core::NotedLabel& place = recorder_->labels[number % core::RecorderLayout::kLabels];
+  if (place.number.load(std::memory_order_relaxed) == number) return number;
+  place.number.store(0, std::memory_order_release);  // for readers, while it is neither
+  place.text.store(text);
+  place.number.store(number, std::memory_order_release);
+  return number;
+}
+
+CallNames RankRecord::names_of(const CallDetails& details) const {
+  CallNames names;
+  if (details.reduction == kOtherReduction)
+    names.reduction = "other";
+  else if (details.reduction > 0 && details.reduction <= kReduceOpCount)
+    names.reduction = to_string(static_cast<ReduceOp>(details.reduction - 1));
+  // A damaged page has other numbers.
+  if (details.algorithm > 0 && details.algorithm < core::RecorderLayout::kAlgorithms)
+    names.algorithm = recorder_->algorithms[details.algorithm].load();
+  if (details.label == 0) return names;
+  const core::NotedLabel& label = recorder_->labels[details.label % core::RecorderLayout::kLabels];
+  if (label.number.load(std::memory_order_acquire) != details.label) return names;
+  std::string text = label.text.load();
+  // Unless another one has taken its place meanwhile.
+  if (label.number.load(std::memory_order_acquire) == details.label) names.label = std::move(text);
+  return names;
 }
 
 RankHistory RankRecord::history(std::size_t most_calls) const {
@@ -88,12 +133,15 @@ RankHistory RankRecord::history(std::size_t most_calls) const {
     call.at_ns = noted_call.at_ns.load(std::memory_order_acquire);
     const std::uint64_t word = noted_call.call.load(std::memory_order_acquire);
     const std::uint64_t partner_and_tag = noted_call.partner_and_tag.load(std::memory_order_acquire);
-    call.details = core::unpack(noted_call.dtype_and_count.load(std::memory_order_acquire), partner_and_tag);
+    const std::uint64_t elements = noted_call.elements.load(std::memory_order_acquire);
     call.ended = (word & 1) != 0;
     call.group = names[word >> kEndedBits & ((1U << kGroupBits) - 1)];
     const auto op = static_cast<Collective>(word >> (kEndedBits + kGroupBits) & ((1U << kOpBits) - 1));
     call.op = std::min(op, Collective::recv);  // a damaged page has others
     call.sequence = word >> (kEndedBits + kGroupBits + kOpBits);
+    call.details = core::unpack(elements, partner_and_tag, is_message(call.op) ? 0 : core::lower_half(partner_and_tag));
+    if (!is_message(call.op)) call.details.tag = -1;
+    call.names = names_of(call.details);
     history.calls.push_back(std::move(call));
   }
   const std::uint64_t by_now = recorder_->noted.load(std::memory_order_acquire);
@@ -166,6 +214,8 @@ void RankRecord::clear_history() noexcept {
   for (core::Word& token : recorder_->tokens) token.store(0, std::memory_order_release);
   for (core::Word& token : recorder_->times.tokens) token.store(0, std::memory_order_release);
   recorder_->times.waited_ns.store(0, std::memory_order_release);
+  for (core::NotedLabel& label : recorder_->labels) label.number.store(0, std::memory_order_release);
+  for (auto& name : recorder_->algorithms) name.store({});
   recorder_->noted.store(0, std::memory_order_release);
 }
 

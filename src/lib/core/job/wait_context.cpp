@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -25,6 +26,8 @@ constexpr Duration kBusySlice = std::chrono::microseconds(50);
 
 // What the interrupt of this thread's last wait has thrown, until somebody takes it.
 thread_local std::exception_ptr interruption;
+// What it has said with say_place().
+thread_local std::string said_place;
 
 }  // namespace
 
@@ -115,6 +118,12 @@ void WaitContext::ask_interrupt(Deadline::Clock::time_point now) {
     interruption = std::current_exception();
     throw;
   }
+  if (record_ != nullptr && !said_place.empty()) record_->place(said_place);
+  said_place.clear();
+}
+
+void WaitContext::say_place(std::string_view place) {
+  said_place = place;
 }
 
 std::exception_ptr WaitContext::take_interruption() noexcept {

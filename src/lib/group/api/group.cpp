@@ -135,6 +135,10 @@ std::string Group::explain(Collective collective, std::size_t bytes, DType dtype
 std::vector<std::string> Group::algorithms(Collective collective) const {
   return state().collectives().names(collective);
 }
+void Group::annotate(std::string_view label) {
+  const group::Use use(state().access());
+  state().core().annotate(label);
+}
 void Group::record_trace(bool on) {
   const group::Use use(state().access());
   state().flight().trace().record(on);

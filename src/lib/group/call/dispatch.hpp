@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,6 +44,10 @@ struct Decision {
   bool starts = false;                      // it need not block
   DType dtype = DType::uint8;               // type of what is moved
   bool widens = false, wide_input = false;  // as in the plan's request
+  // The numbers of the algorithm for the flight recorder and for a timeline; set when they are first needed, with the
+  // group's lock held.
+  mutable std::optional<std::uint8_t> recorded = {};
+  mutable std::optional<std::uint16_t> traced = {};
 };
 
 class Dispatcher {

@@ -16,7 +16,20 @@ namespace col::group {
 Core::Core(Spec spec)
     : spec_(std::move(spec)),
       fault_(exec::FaultHook::meant(settings().fault, spec_.global_rank, name())),
-      noted_group_(record() != nullptr ? record()->enter_group(name(), token()) : 0) {}
+      noted_group_(record() != nullptr ? record()->enter_group(name(), token()) : 0),
+      traced_group_(core::Names::number(name())) {}
+
+void Core::annotate(std::string_view label) {
+  const bool is_text = std::ranges::none_of(label, [](char letter) {
+    const auto code = static_cast<unsigned char>(letter);
+    return code < 0x20 || code == 0x7f;
+  });
+  if (!is_text)
+    throw own_error(ErrorCode::invalid_argument,
+                    "annotate() takes a label without control characters, such as line breaks; leave them out");
+  const std::uint16_t number = core::Names::number(label);
+  label_ = record() != nullptr ? record()->label(label, number) : number;
+}
 
 Core::~Core() {
   if (record() != nullptr && !is_forked_child()) record()->leave_group(noted_group_);

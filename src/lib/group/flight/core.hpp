@@ -13,6 +13,7 @@
 #include <col/group.hpp>
 
 #include "core/fork_guard.hpp"
+#include "core/trace/trace.hpp"
 #include "exec/fault.hpp"
 #include "group/call/call_settings.hpp"
 #include "group/call/checks.hpp"
@@ -54,13 +55,20 @@ class Core {
   const Surroundings& surroundings() const { return spec_.surroundings; }
   RankRecord* record() const { return spec_.surroundings.record; }  // null if there is none
   // For the flight recorder: a call of this group has ended, or was started. Returns the time; 0: there is no recorder.
-  std::uint64_t note(std::uint64_t sequence, Collective op, const CallDetails& details, bool ended) const noexcept {
+  std::uint64_t note(std::uint64_t sequence, Collective op, CallDetails details, bool ended) const noexcept {
+    details.label = label_;
     return record() != nullptr ? record()->note(noted_group_, sequence, op, details, ended) : 0;
   }
   // For the same: the operation that note() is said next has waited since then, or is a long one.
   void note_wait(std::uint64_t began_ns) const noexcept {
     if (record() != nullptr) record()->note_wait(began_ns);
   }
+  // As Group::annotate(). Requires: the group's lock is held.
+  void annotate(std::string_view label);
+  std::uint16_t label() const noexcept { return label_; }
+  // For a timeline: what is the same for all calls of this group, and where they are written.
+  core::TracedCall traced() const noexcept { return {.rank = spec_.global_rank, .group = traced_group_}; }
+  core::Trace::Cursor& cursor() noexcept { return cursor_; }
   // A child that was forked after the process joined is not a member.
   bool is_forked_child() const { return fork_guard_.is_forked_child(); }
 
@@ -115,6 +123,9 @@ class Core {
   const core::ForkGuard fork_guard_;
   const exec::Fault* const fault_;  // null if there is none for this rank
   const int noted_group_;           // the number of this group in the flight recorder
+  const std::uint16_t traced_group_;
+  std::uint16_t label_ = 0;
+  core::Trace::Cursor cursor_ = {};
   std::function<void(const Error&)> on_break_;
   std::optional<Error> broken_;
 };

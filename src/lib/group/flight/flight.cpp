@@ -131,7 +131,8 @@ void Flight::execute(Pending& pending) {
                                             .slot = pending.fingerprint,
                                             .fault = core_.fault(),
                                             .operation = pending.sequence,
-                                            .trace = trace_.is_on() ? &pending.executed : nullptr});
+                                            .trace = trace_.is_on() ? &pending.executed : nullptr,
+                                            .timeline = steps_of(pending)});
 }
 
 bool Flight::holds_back_messages() const {
@@ -245,29 +246,75 @@ void Flight::finish(Pending& pending) {
 
 // Of several messages, each is one.
 void Flight::note_end(const Pending& pending) {
-  if (core_.record() == nullptr) return;
-  const auto& peers = core_.surroundings().peers;
+  core::Trace* const timeline = pending.began != 0 ? core::Trace::on() : nullptr;
+  if (core_.record() == nullptr && timeline == nullptr) return;
+  const auto note = [&](Collective op, const CallDetails& details, std::uint64_t number) {
+    noted_ns_ = core_.note(pending.sequence, op, details, true);
+    if (timeline != nullptr) trace(*timeline, pending, op, details, number);
+  };
   if (pending.legs.size() < 2) {
-    noted_ns_ = core_.note(pending.sequence, pending.kind(), pending.details(peers), true);
-    return;
+    const bool is_numbered = !pending.legs.empty() && pending.legs.front().numbered;
+    return note(pending.kind(), details(pending), is_numbered ? pending.legs.front().number : 0);
   }
   for (const Leg& leg : pending.legs) {
     const int peer = leg.peer == kAnyPeer ? pending.source : leg.peer;
     const int partner = peer >= 0 ? core_.world_rank(peer) : -1;
-    noted_ns_ = core_.note(pending.sequence, leg.sending ? Collective::send : Collective::recv,
-                           {leg.view.dtype, leg.view.count, partner, leg.tag}, true);
+    note(leg.sending ? Collective::send : Collective::recv,
+         {.dtype = leg.view.dtype, .count = leg.view.count, .partner = partner, .tag = leg.tag},
+         leg.numbered ? leg.number : 0);
   }
 }
 
 void Flight::note_start(const Pending& pending) {
-  core_.note(pending.sequence, pending.kind(), pending.details(core_.surroundings().peers), false);
+  core_.note(pending.sequence, pending.kind(), details(pending), false);
+}
+
+// With the number of the algorithm in the recorder, which is looked up once.
+CallDetails Flight::details(const Pending& pending) const {
+  CallDetails details = pending.details(core_.surroundings().peers);
+  if (const Decision* const decision = pending.decision.get(); decision != nullptr && core_.record() != nullptr) {
+    if (!decision->recorded) decision->recorded = core_.record()->algorithm(decision->algorithm);
+    details.algorithm = *decision->recorded;
+  }
+  details.label = core_.label();
+  return details;
+}
+
+void Flight::trace(core::Trace& timeline, const Pending& pending, Collective op, const CallDetails& details,
+                   std::uint64_t number) {
+  core::TracedCall call = core_.traced();
+  call.kind = pending.started ? core::TraceKind::started : core::TraceKind::call;
+  call.begin = pending.began;
+  call.op = op;
+  call.sequence = pending.sequence;
+  call.algorithm = traced_algorithm(pending);
+  call.number = number;
+  call.details = details;
+  call.details.label = core_.label();
+  timeline.add(core_.cursor(), call);
+}
+
+std::uint16_t Flight::traced_algorithm(const Pending& pending) {
+  const Decision* const decision = pending.decision.get();
+  if (decision == nullptr) return 0;
+  if (!decision->traced) decision->traced = core::Names::number(decision->algorithm);
+  return *decision->traced;
+}
+
+exec::StepTrace Flight::steps_of(const Pending& pending) {
+  core::Trace* const timeline = pending.began != 0 ? core::Trace::on() : nullptr;
+  if (timeline == nullptr) return {};
+  core::TracedCall call = core_.traced();
+  call.op = pending.request.collective;
+  call.sequence = pending.sequence;
+  call.algorithm = traced_algorithm(pending);
+  return {.trace = timeline, .cursor = &core_.cursor(), .peers = &core_.surroundings().peers, .call = call};
 }
 
 void Flight::record(Pending& pending) {
   pending.brief.reset();
   if (core_.record() != nullptr)
-    core_.record()->begin(core_.name(), pending.sequence, pending.name, pending.fingerprint,
-                          pending.details(core_.surroundings().peers));
+    core_.record()->begin(core_.name(), pending.sequence, pending.name, pending.fingerprint, details(pending));
 }
 
 void Flight::record_briefly(Pending& pending, Collective op) {
@@ -343,7 +390,8 @@ void Flight::block(Pending& pending, WaitContext& wait, int turn) {
   }
   const bool runs = pending.phase == Pending::Phase::running;
   if (pending.collective && pending.decision->plan && plans == 1 && runs) {
-    wait.waiting(pending.executor.step(), pending.executor.peer());
+    const exec::Executor& executor = pending.executor;
+    wait.waiting(executor.step(), executor.peer(), executor.progress_made());
     return pending.executor.wait(wait);
   }
   const auto leg =

@@ -103,6 +103,11 @@ class Flight {
  private:
   void execute(Pending& pending);
   void note_end(const Pending& pending);
+  CallDetails details(const Pending& pending) const;
+  void trace(core::Trace& timeline, const Pending& pending, Collective op, const CallDetails& details,
+             std::uint64_t number);
+  static std::uint16_t traced_algorithm(const Pending& pending);
+  exec::StepTrace steps_of(const Pending& pending);
   bool progress(Pending& pending);
   bool move_on(Pending& pending);
   template <class Limit>  // a Deadline, or a Duration that begins when the rank really waits

@@ -70,6 +70,7 @@ bool Pending::uses(ConstTensorView memory) const {
 
 void Pending::reset() {
   name = "";
+  began = 0;
   words.clear();
   legs.clear();
   in_counts.clear();
@@ -130,10 +131,19 @@ CallDetails Pending::details(const std::vector<PeerInfo>& peers) const {
     const Leg& leg = leg_of(legs);
     // One from any rank that has come is from that rank.
     const int peer = leg.peer == kAnyPeer && (leg.done || has_ended()) ? source : leg.peer;
-    return {leg.view.dtype, leg.view.count, global(peer), leg.tag};
+    return {.dtype = leg.view.dtype, .count = leg.view.count, .partner = global(peer), .tag = leg.tag};
   }
   const ConstTensorView view = common_view(request);
-  return {view.dtype, view.count, row_of(request.collective).rooted ? global(request.root) : -1, -1};
+  return {.dtype = view.dtype,
+          .count = view.count,
+          .partner = row_of(request.collective).rooted ? global(request.root) : -1,
+          .reduction = reduction()};
+}
+
+std::uint8_t Pending::reduction() const {
+  if (!collective || !row_of(request.collective).reduces()) return 0;
+  if (request.op.kind() != Op::Kind::builtin) return RankRecord::kOtherReduction;
+  return static_cast<std::uint8_t>(1 + static_cast<int>(request.op.reduce_op()));
 }
 
 Diagnosis Pending::diagnose(Surroundings& surroundings) const {

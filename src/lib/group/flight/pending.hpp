@@ -49,6 +49,8 @@ class Pending : public CollectiveCall {
   std::uint64_t sequence = 0;
   std::uint64_t fingerprint = 0;
   Duration timeout = {};
+  std::uint64_t began = 0;  // ticks; 0: nobody wants a timeline
+  bool started = false;     // the rank waits for it later
   bool collective = true;
   std::string asked_algorithm = {};  // Options::algorithm
   bool deterministic = false;
@@ -92,6 +94,8 @@ class Pending : public CollectiveCall {
   // group.
   Collective kind() const;
   CallDetails details(const std::vector<PeerInfo>& peers) const;
+  // 1 + ReduceOp, as in CallDetails.
+  std::uint8_t reduction() const;
   // Both must not outlive it.
   Diagnosis diagnose(Surroundings& surroundings) const;
   Watch& watch_in(Surroundings& surroundings);

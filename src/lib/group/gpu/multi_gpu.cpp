@@ -92,7 +92,7 @@ void MultiGpu::run(const MultiGpuCall& call, const Options& options) {
   } catch (...) {
     core_.fail_with_current(diagnosis, pending->name);
   }
-  core_.note(pending->sequence, call.collective, {request.dtype, request.count, -1, -1}, true);
+  core_.note(pending->sequence, call.collective, {.dtype = request.dtype, .count = request.count}, true);
   pending->end();
   if (flight_.trace().is_on()) flight_.trace().add(pending->sequence, call.collective, algorithm());
   if (core_.record() != nullptr) core_.record()->end();

@@ -43,15 +43,19 @@ bool Messages::exchange_at_once(const Leg& leg, const Options& options) {
   const Collective op = leg.sending ? Collective::send : Collective::recv;
   RankRecord* const record = core_.record();
   if (record != nullptr && !record->begin_briefly(core_.name(), starter_.last(), op)) return false;
+  core::Trace* const timeline = core::Trace::on();
+  const std::uint64_t began = timeline != nullptr ? timeline->ticks() : 0;
   const bool ended =
       leg.sending ? own.at_once->send_at_once(leg.peer, alike.slot, leg.view)
                   : own.at_once->receive_at_once(leg.peer, alike.slot,
                                                  {leg.destination, leg.view.count, leg.view.dtype, leg.view.device});
   std::uint64_t at_ns = 0;
   if (ended) {
-    ++*alike.number;
-    at_ns =
-        core_.note(starter_.last(), op, {leg.view.dtype, leg.view.count, core_.world_rank(leg.peer), leg.tag}, true);
+    const std::uint64_t number = ++*alike.number;
+    const CallDetails details{
+        .dtype = leg.view.dtype, .count = leg.view.count, .partner = core_.world_rank(leg.peer), .tag = leg.tag};
+    at_ns = core_.note(starter_.last(), op, details, true);
+    if (timeline != nullptr) trace(*timeline, began, op, details, number);
   }
   if (record != nullptr) record->end_briefly(core_.name(), starter_.last(), op, at_ns);
   return ended;
@@ -61,6 +65,18 @@ bool Messages::is_alike(const Leg& leg) const {
   const Alike& last = leg.sending ? sent_ : received_;
   return last.number != nullptr && last.peer == leg.peer && last.tag == leg.tag && last.count == leg.view.count &&
          last.dtype == leg.view.dtype;
+}
+
+void Messages::trace(core::Trace& timeline, std::uint64_t began, Collective op, const CallDetails& details,
+                     std::uint64_t number) {
+  core::TracedCall call = core_.traced();
+  call.begin = began;
+  call.op = op;
+  call.sequence = starter_.last();
+  call.number = number;
+  call.details = details;
+  call.details.label = core_.label();
+  timeline.add(core_.cursor(), call);
 }
 
 Messages::Alike& Messages::alike(const Leg& leg) {
@@ -161,6 +177,9 @@ PendingPtr Messages::begin(std::string_view name, std::vector<Leg> legs, const O
   // The number in the record stays that of the last collective, because the search for a straggler compares
   // collectives.
   pending->sequence = starter_.last();
+  const core::Trace* const timeline = core::Trace::on();
+  pending->began = timeline != nullptr ? timeline->ticks() : 0;
+  pending->started = !blocking;
   pending->timeout = core_.timeout_of(options);
   pending->stream = options.stream;
   pending->staging = std::move(staging);

@@ -45,6 +45,8 @@ class Messages {
   int exchange_all(std::string_view name, std::vector<Leg> legs, const Options& options);
   bool exchange_at_once(const Leg& leg, const Options& options);
   bool is_alike(const Leg& leg) const;
+  void trace(core::Trace& timeline, std::uint64_t began, Collective op, const CallDetails& details,
+             std::uint64_t number);
   Alike& alike(const Leg& leg);
   PendingPtr begin(std::string_view name, std::vector<Leg> legs, const Options& options, bool blocking);
   void check_leg(const Leg& leg) const;

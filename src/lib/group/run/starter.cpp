@@ -103,6 +103,10 @@ void Starter::begin_at_once(const Pending& pending) {
 }
 
 void Starter::announce(Pending& pending, bool may_be_brief) {
+  // What peers wait for has gone out: the stamp holds up nobody.
+  const core::Trace* const timeline = core::Trace::on();
+  pending.began = timeline != nullptr ? timeline->ticks() : 0;
+  pending.started = pending.form.asynchronous;
   core_.surroundings().history.add(pending, sequence_);
   if (may_be_brief && flight_.active().empty())
     flight_.record_briefly(pending, pending.request.collective);

@@ -495,6 +495,10 @@ COL_API int32_t col_group_explain(const col_group* group, int32_t collective, si
 /* The names that col_options.algorithm may have for a collective in this group, one a line. Free the text with
  * col_text_free(). Not collective, does not block. */
 COL_API int32_t col_group_algorithms(const col_group* group, int32_t collective, char** names, col_error** error);
+/* Later calls of this rank in this group carry the label: in `coljob`, in reports and in traces. An empty one ends
+ * that. Not collective, and never compared: the ranks' labels may differ. Does not block, but for a call of another
+ * thread in the group. */
+COL_API int32_t col_group_annotate(col_group* group, const char* label, col_error** error);
 
 #ifdef __cplusplus
 }

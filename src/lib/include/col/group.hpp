@@ -20,7 +20,7 @@
 //   memory           alloc(): buffers that the ranks of a node share
 //   sub-groups       split, subgroup, dup, and shrink after the loss of a rank
 //   the end          destroy()
-//   insight          explain(), algorithms(), record_trace(), trace()
+//   insight          explain(), algorithms(), annotate(), record_trace(), trace()
 //   several GPUs     allreduce_multigpu, ...: see <col/multi_gpu.hpp>
 //
 // The same calls exist as free functions with the names of ray.util.collective. They find the group by its name in the
@@ -352,6 +352,10 @@ class COL_EXPORT Group {
   // The names that Options::algorithm may have for a collective in this group: first the built-in algorithms, even
   // those that cannot serve a given call, then the backend's own. Not collective. Any thread may ask.
   std::vector<std::string> algorithms(Collective collective) const;
+  // Later calls of this rank in this group carry the label: in `coljob`, in reports and in traces. An empty one ends
+  // that. 47 bytes of it are kept, and a process may use 65,535 different ones. Not collective, and never compared: the
+  // ranks' labels may differ. Throws invalid_argument for a label with control characters.
+  void annotate(std::string_view label);
   // Turns the recording of executed steps on or off. Recording costs time and memory: it is for tests and teaching.
   void record_trace(bool on);
   // The steps recorded since record_trace(true) or since the last call of trace(). They are ordered by operation, in

@@ -64,6 +64,24 @@ struct CallDetails {
   std::uint64_t count = 0;    // elements that the buffers of all ranks have in common
   std::int32_t partner = -1;  // global rank: of a message the other side, of a collective the root; -1: none, or any
   std::int32_t tag = -1;      // of a message
+  // Of a collective that reduces: 1 + ReduceOp, or RankRecord::kOtherReduction; else 0.
+  std::uint8_t reduction = 0;
+  std::uint8_t algorithm = 0;  // RankRecord::algorithm(); 0: not known
+  std::uint16_t label = 0;     // RankRecord::label(); 0: none
+};
+
+// The names behind the numbers in CallDetails, for readers. Each may be empty.
+struct CallNames {
+  std::string reduction;  // "sum"; "other": a user's, or a premultiplied sum
+  std::string algorithm;  // cut at 31 bytes
+  std::string label;      // of Group::annotate(); cut at 47 bytes
+};
+
+// How far a call had come when its wait began.
+struct CallProgress {
+  std::int32_t round = -1;  // of its plan, from 0; -1: it has none, or this is not known
+  std::int32_t rounds = -1;
+  std::uint64_t bytes = 0;  // sent and received
 };
 
 // What one rank is doing. Other processes may read it at any time: the launcher for its report, a waiting rank to find
@@ -80,6 +98,7 @@ struct RankActivity {
   std::uint64_t fingerprint = 0;  // as Request::fingerprint: covers the call and all earlier calls of the group
   std::int32_t step = -1;         // step of a plan; -1 outside of a plan
   std::int32_t peer = -1;         // the rank that this one waits for; -1 if it is not a single one
+  CallProgress progress = {};
   // The time at which `state` was entered, or at which a call in flight last had attention. CLOCK_MONOTONIC, to a tick
   // of the kernel (at most 10 ms).
   std::uint64_t since_ns = 0;
@@ -89,6 +108,8 @@ struct RankActivity {
   bool stopped = false;      // by a signal or a debugger; only ControlPage::activities() sets it
   bool gone = false;         // its process has ended; only ControlPage::activities() sets it
   CallDetails details = {};  // empty for a call that has not waited yet
+  CallNames names = {};      // as details
+  std::string place = {};    // where in the program a call is that waits for long: "train.py:88"; mostly empty
 };
 
 // An operation in a rank's flight recorder.
@@ -99,6 +120,7 @@ struct RecordedCall {
   std::uint64_t sequence = 0;  // of a message: that of the last collective before it
   std::uint64_t at_ns = 0;     // CLOCK_MONOTONIC, to a tick of the kernel
   CallDetails details = {};
+  CallNames names = {};
 };
 
 // A group that a rank is in, and how far it has come there.
@@ -158,7 +180,9 @@ class COL_EXPORT RankRecord {
   bool begin_briefly(std::string_view group, std::uint64_t sequence, Collective op) noexcept;
   // `at_ns`: what note() has returned for this call; 0: it was not noted.
   void end_briefly(std::string_view group, std::uint64_t sequence, Collective op, std::uint64_t at_ns = 0) noexcept;
-  void waiting(std::int32_t step, std::int32_t peer) noexcept;
+  void waiting(std::int32_t step, std::int32_t peer, const CallProgress& progress = {}) noexcept;
+  // Where in the program the call is that is under way: "train.py:88". The end of a long text is kept, of 55 bytes.
+  void place(std::string_view where) noexcept;
   void held_up_by(int global_rank) noexcept;  // the rank that the wait is for, as far as this rank can tell; -1: nobody
   void resume() noexcept;                     // the wait is over, the operation may go on: waiting -> running
   // as resume(), but the operation failed for lack of that rank; -1: as said before
@@ -173,6 +197,11 @@ class COL_EXPORT RankRecord {
   // an entry.
 
   static constexpr std::size_t kRecordedCalls = 1024;
+  static constexpr std::uint8_t kOtherReduction = 255;
+  // The numbers by which CallDetails names an algorithm and a label. An empty text has 0; so have algorithms when there
+  // are more than 63, and labels of which `number` is 0. Readers know the last 128 labels.
+  std::uint8_t algorithm(std::string_view name) noexcept;
+  std::uint16_t label(std::string_view text, std::uint16_t number) noexcept;
   // The rank is in this group from now on. Returns the number by which note() knows it. `token` is not 0.
   int enter_group(std::string_view name, std::uint64_t token) noexcept;
   void leave_group(int group) noexcept;
@@ -207,6 +236,7 @@ class COL_EXPORT RankRecord {
   RankRecord() = default;
   void set_state(RankActivity::State state) noexcept;
   void store_details(const CallDetails& details) noexcept;
+  CallNames names_of(const CallDetails& details) const;
   void clear_history() noexcept;
   core::RecordLayout* layout_ = nullptr;          // in the page
   core::RecorderLayout* recorder_ = nullptr;      // in the page
@@ -315,11 +345,11 @@ class COL_EXPORT WaitContext {
 
   // Writes into the record that this rank waits, until this context ends: in which step of a plan, and for which rank
   // of the group (-1: none, or several). check() does so for every wait that lasts.
-  void waiting(std::int32_t step, std::int32_t peer) noexcept {
+  void waiting(std::int32_t step, std::int32_t peer, const CallProgress& progress = {}) noexcept {
     start();
     if (record_ == nullptr) return;
     told_ = true;
-    record_->waiting(step, peer);
+    record_->waiting(step, peer, progress);
   }
 
   // The wait is over, but the operation that it is part of may not be.
@@ -340,6 +370,9 @@ class COL_EXPORT WaitContext {
   // For who catches what a wait has thrown, maybe as something else made of it: what the interrupt of the last wait of
   // this thread has thrown, or null. Asked again, it returns null.
   static std::exception_ptr take_interruption() noexcept;
+
+  // For an interrupt, while it runs: where in the program the call that waits was made ("train.py:88"), for the record.
+  static void say_place(std::string_view place);
 
   // Only the observer's part of check(). For a caller that does not wait, but looks again and again.
   void look();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -187,22 +188,29 @@ struct InspectSpec {
   bool stacks_on_failure = false;
   std::optional<Milliseconds> report_hang = {};  // say who waits for whom when a rank has waited for so long, and again
   std::string json_path = {};                    // file for the final report as JSON; "-": stdout; empty: none
-  std::vector<std::string> debugger = {};        // put before the command of `debug_ranks`: {"gdb", "--args"}
+  std::string trace_path = {};                   // file for the timeline of all ranks; empty: none
+  std::string metrics_host = {};  // where a page of figures is served; "*": all addresses of this host; empty: nowhere
+  int metrics_port = 0;
+  std::uint64_t trace_bytes = std::uint64_t{256} << 20;  // that file's most
+  std::vector<std::string> debugger = {};                // put before the command of `debug_ranks`: {"gdb", "--args"}
   std::vector<int> debug_ranks = {};
 };
 
 template <class Visit>
 void fields(InspectSpec& inspect, Visit& visit) {
   auto& [dry_run, display_map, report_bindings, print_environment, report, times, watch, stacks_on_timeout,
-         stacks_on_failure, report_hang, json_path, debugger, debug_ranks] = inspect;
+         stacks_on_failure, report_hang, json_path, trace_path, metrics_host, metrics_port, trace_bytes, debugger,
+         debug_ranks] = inspect;
   visit("report_bindings", report_bindings);
   visit("stacks_on_timeout", stacks_on_timeout);
   visit("stacks_on_failure", stacks_on_failure);
   visit("report_hang_ms", report_hang);
+  visit("trace_path", trace_path);
+  visit("trace_bytes", trace_bytes);
   visit("debugger", debugger);
   visit("debug_ranks", debug_ranks);
   visit("times", times);
-  core::stays(dry_run, display_map, print_environment, report, watch, json_path);
+  core::stays(dry_run, display_map, print_environment, report, watch, json_path, metrics_host, metrics_port);
 }
 
 struct JobSpec {

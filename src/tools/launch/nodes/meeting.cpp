@@ -1,8 +1,10 @@
 #include "launch/nodes/meeting.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <set>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -60,6 +62,8 @@ void Meeting::on_message(Member from, const std::string& address, const json& me
   if (say == Failed::kSay) return on_failed(from, read_as<Failed>(message), now);
   if (say == Ended::kSay) return on_ended(from, read_as<Ended>(message), now);
   if (say == Exchanged::kSay) return on_exchanged(from, read_as<Exchanged>(message));
+  if (say == ClockAsked::kSay) return on_clock(from, read_as<ClockAsked>(message));
+  if (say == Traced::kSay) return on_traced(from, message);
   if (say == SignalCame::kSay) {
     const int signal = read_as<SignalCame>(message).signal;
     if (!ends_job(signal)) return;
@@ -171,6 +175,20 @@ void Meeting::on_exchanged(Member from, Exchanged exchanged) {
   }
   for (const auto& [member, node] : nodes_) {
     if (node.node_rank >= 0) send(member, message_of(Exchanged{.entries = all}));
+  }
+}
+
+// By the time of this moment, not that at which it was found that something has come.
+void Meeting::on_clock(Member from, const ClockAsked& clock) {
+  const std::chrono::nanoseconds now = std::chrono::steady_clock::now().time_since_epoch();
+  send(from, message_of(ClockAsked{.asked = clock.asked.substr(0, 20), .answered = std::to_string(now.count())}));
+}
+
+// The trace is written by the one that has started the others, else by the first node.
+void Meeting::on_traced(Member from, const json& message) {
+  const auto wants = std::ranges::count_if(nodes_, [](const auto& entry) { return entry.second.wants_stories; });
+  for (const auto& [member, node] : nodes_) {
+    if (member != from && node.wants_stories && (wants == 1 || node.node_rank == 0)) send(member, message);
   }
 }
 

@@ -113,6 +113,8 @@ class Meeting {
   void on_hello(Member from, const std::string& address, const Hello& hello, Time now);
   void on_failed(Member from, const Failed& failed, Time now);
   void on_exchanged(Member from, Exchanged exchanged);
+  void on_clock(Member from, const ClockAsked& clock);
+  void on_traced(Member from, const nlohmann::json& message);
   void on_ended(Member from, const Ended& ended, Time now);
   void take_story(const Node& node, JobStory story);
   bool is_of_this_generation(std::optional<int> restart) const;

@@ -1,6 +1,11 @@
 #include "launch/nodes/node_link.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -46,6 +51,7 @@ std::optional<LinkEvent> NodeLink::on_stranger(const json& message) {
     wire_.trust();
     trusts_ = true;
     for (const json& held : std::exchange(held_back_, {})) wire_.send(held);
+    ask_for_clock();
     return std::nullopt;
   }
   if (say == Alive::kSay && !own_nonce_.empty()) return std::nullopt;
@@ -72,6 +78,9 @@ std::vector<LinkEvent> NodeLink::receive(Time now) {
       if (auto event = on_stranger(message)) events.push_back(*std::move(event));
       if (events.empty()) continue;
     } else if (said(message) == Alive::kSay) {
+      continue;
+    } else if (said(message) == ClockAsked::kSay) {
+      on_clock(message);
       continue;
     } else {
       events.push_back(to_event(message));
@@ -128,6 +137,11 @@ LinkEvent NodeLink::to_event(const json& message) const {
     for (const auto& [key, value] : exchanged.entries.items()) {
       if (exchanged.entries.is_object() && value.is_string()) event.entries.emplace(key, value.get<std::string>());
     }
+  } else if (say == Traced::kSay) {
+    auto traced = read_as<Traced>(message);
+    event.kind = LinkEvent::Kind::traced;
+    event.part = std::move(traced.part);
+    event.restart = traced.restart.value_or(0);
   } else if (say == Done::kSay) {
     event.kind = LinkEvent::Kind::done;
     try {
@@ -155,6 +169,34 @@ void NodeLink::tick(Time now) {
   if (told_lost_ || now < alive_at_ + pulse_.interval) return;
   alive_at_ = now;
   if (!own_nonce_.empty()) wire_.send(message_of(Alive{}));
+  if (trusts_) ask_for_clock();
+}
+
+namespace {
+
+std::int64_t clock_ns() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::optional<std::int64_t> read_ns(const std::string& text) {
+  std::int64_t ns = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), ns);
+  return read.ec == std::errc() && read.ptr == text.data() + text.size() ? std::optional(ns) : std::nullopt;
+}
+
+}  // namespace
+
+void NodeLink::ask_for_clock() {
+  if (hello_.asks_for_clock) wire_.send(message_of(ClockAsked{.asked = std::to_string(clock_ns())}));
+}
+
+void NodeLink::on_clock(const json& message) {
+  const std::int64_t heard = clock_ns();
+  const auto clock = read_as<ClockAsked>(message);
+  const auto asked = read_ns(clock.asked), answered = read_ns(clock.answered);
+  if (!asked || !answered) return;
+  clock_.add(*asked, *answered, heard);
+  if (clock_.needs_more_early()) ask_for_clock();
 }
 
 std::optional<NodeLink::Time> NodeLink::deadline() const {
@@ -188,6 +230,10 @@ void NodeLink::tell_exchanged(const PmiServer::Entries& entries, int restart) {
 
 void NodeLink::tell_unreachable(const std::string& what, int exit_code) {
   tell(message_of(Unreachable{.what = what, .exit_code = exit_code}));
+}
+
+void NodeLink::tell_trace(const std::string& part, int restart) {
+  tell(message_of(Traced{.restart = restart, .part = part}));
 }
 
 void NodeLink::tell_end(const JobStory& story, int restart) {

@@ -11,6 +11,7 @@
 
 #include "common/unique_fd.hpp"
 #include "launch/job/assignment.hpp"
+#include "launch/nodes/clock_samples.hpp"
 #include "launch/nodes/pulse.hpp"
 #include "launch/nodes/wire.hpp"
 #include "launch/pmi/pmi_server.hpp"
@@ -25,6 +26,7 @@ struct LinkEvent {
     abort,      // a rank on another node has failed, or a node is lost: `abort`
     signal,     // another node was told to end the job by `signal`
     limit,      // another node found that a time limit has passed: `limit`
+    traced,     // a part of a trace, from another node: `part`, of start `restart`
     exchanged,  // the ranks of all nodes are in a barrier of PMI: `entries`, what they have put
     done,       // the job is over: `outcome`, the same on all nodes
     refused,    // the meeting refuses this node: `why`
@@ -36,6 +38,8 @@ struct LinkEvent {
   int round = 1;  // for a signal: the largest number of signals that one launcher has got
   EndCause limit = EndCause::timed_out;
   PmiServer::Entries entries = {};
+  std::string part = {};
+  int restart = 0;
   JobStory outcome = {};
   std::string why = {};
 };
@@ -49,6 +53,7 @@ struct NodeHello {
   int local_ranks = 0;  // 0: this node only watches
   int master_port = 0;  // a free one, in case rank 0 is here
   bool wants_stories = true;
+  bool asks_for_clock = false;  // not said: only what this node does
 };
 
 class NodeLink {
@@ -75,6 +80,9 @@ class NodeLink {
   // Another node could not be started; the job's exit code is then `exit_code`.
   void tell_unreachable(const std::string& what, int exit_code);
   void tell_end(const JobStory& story, int restart);
+  void tell_trace(const std::string& part, int restart);
+  // How far this host's clock is ahead of the meeting's; nothing if this is not known.
+  std::optional<ClockShift> clock() const { return clock_.shift(); }
 
  private:
   std::optional<LinkEvent> on_stranger(const nlohmann::json& message);
@@ -82,6 +90,8 @@ class NodeLink {
   LinkEvent to_event(const nlohmann::json& message) const;
   bool is_possible(const Assignment& job) const;
   void tell(nlohmann::json message);
+  void ask_for_clock();
+  void on_clock(const nlohmann::json& message);
 
   Wire wire_;
   std::string peer_address_;
@@ -93,6 +103,7 @@ class NodeLink {
 
   const Pulse pulse_;
   OwnPauses pauses_;
+  ClockSamples clock_;
   Time began_at_;
   Time heard_at_;
   Time alive_at_;

@@ -20,7 +20,7 @@
 
 namespace col::launch {
 
-inline constexpr int kNodeProtocol = 4;
+inline constexpr int kNodeProtocol = 5;
 
 // The subject of the proof between a node and the meeting: both belong to rendezvous `id`.
 ProofSubject node_proof_subject(std::string_view id, std::string_view meeting_nonce, std::string_view node_nonce);
@@ -220,6 +220,31 @@ template <class Visit>
 void fields(Done& message, Visit& visit) {
   auto& [story] = message;
   visit("story", story);
+}
+
+// A question of a node, and the answer with the meeting's clock: nanoseconds, as text.
+struct ClockAsked {  // by both
+  static constexpr std::string_view kSay = "clock";
+  std::string asked = {}, answered = {};
+};
+template <class Visit>
+void fields(ClockAsked& message, Visit& visit) {
+  auto& [asked, answered] = message;
+  visit("asked", asked);
+  visit("answered", answered);
+}
+
+// What a node's ranks have kept of their calls, in parts: for the node that writes the trace.
+struct Traced {  // by a node, and passed on by the meeting
+  static constexpr std::string_view kSay = "traced";
+  std::optional<int> restart = {};
+  std::string part = {};  // of Timeline::pack(), in hexadecimal digits
+};
+template <class Visit>
+void fields(Traced& message, Visit& visit) {
+  auto& [restart, part] = message;
+  visit("restart", restart);
+  visit("part", part);
 }
 
 class MessageWriter {

@@ -24,12 +24,14 @@ namespace col::launch {
 namespace {
 
 constexpr std::array<std::string_view, 4> kForeignPrefixes = {"PMI_", "PMIX_", "OMPI_COMM_", "MV2_COMM_"};
-constexpr std::array<std::string_view, 19> kForeignNames = {
+constexpr std::array<std::string_view, 20> kForeignNames = {
     "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_GTIDS",
     "SLURM_TASK_PID", "PALS_RANKID", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE", "FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID",
     "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK",
     // What nodes meet with is not for ranks.
-    "COL_RDZV_TOKEN", "COL_RDZV_TOKEN_FILE", "COL_STORE_TOKEN", "COL_STORE_TOKEN_FILE"};
+    "COL_RDZV_TOKEN", "COL_RDZV_TOKEN_FILE", "COL_STORE_TOKEN", "COL_STORE_TOKEN_FILE",
+    // A job that a rank starts has calls of its own.
+    "COL_TRACE_DIRECTORY"};
 
 bool is_foreign(std::string_view name) {
   return std::ranges::any_of(kForeignPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); }) ||
@@ -79,7 +81,8 @@ std::string file_url(const std::string& path) {
 }
 
 // The same for every rank of the node.
-std::vector<std::string> job_variables(const Assignment& job, const JobDirectory& directory, int max_restarts) {
+std::vector<std::string> job_variables(const Assignment& job, const JobDirectory& directory, const JobSpec& spec) {
+  const int max_restarts = spec.lifecycle.max_restarts;
   const auto world = std::to_string(job.world_size);
   const auto local = std::to_string(job.local_ranks);
   const auto restart = std::to_string(job.restart);
@@ -94,6 +97,10 @@ std::vector<std::string> job_variables(const Assignment& job, const JobDirectory
       "TORCHELASTIC_RUN_ID=" + job.job_id,
       // True would promise a store of torch's on MASTER_PORT, which nobody runs.
       "TORCHELASTIC_USE_AGENT_STORE=False"};
+  if (!spec.inspect.trace_path.empty()) {
+    variables.push_back("COL_TRACE_DIRECTORY=" + directory.trace());
+    variables.push_back(fmt::format("COL_TRACE_LIMIT={}", spec.inspect.trace_bytes));
+  }
   if (!job.store_token.empty()) variables.push_back("COL_STORE_TOKEN=" + job.store_token);
   return variables;
 }
@@ -176,7 +183,7 @@ Environment::Environment(const char* const* inherited, const EnvironmentParts& p
   inherit(inherited, parts.spec.environment.remove);
   put_all(shared_, parts.spec.environment.set);
   const std::size_t before_launcher = shared_.size();
-  const Variables of_job = job_variables(assignment_, directory_, parts.spec.lifecycle.max_restarts);
+  const Variables of_job = job_variables(assignment_, directory_, parts.spec);
   put_all(shared_, of_job);
   for (const std::string& entry : of_job) fixed_.emplace_back(variable_name(entry));
   // What the user wants for a rank or a program may not replace what the launcher says of it either.

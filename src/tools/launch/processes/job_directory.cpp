@@ -147,6 +147,12 @@ void JobDirectory::create() const {
   }
 }
 
+void JobDirectory::make_trace() const {
+  if (::mkdir(trace().c_str(), 0700) == 0) return;
+  throw LaunchError(tools::exit_code::kLauncher, "cannot create the directory {} for --trace: {}", trace(),
+                    strerror(errno));
+}
+
 bool JobDirectory::remove() const noexcept {
   std::error_code failed;
   std::filesystem::remove_all(path_, failed);

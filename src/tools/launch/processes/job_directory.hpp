@@ -20,12 +20,15 @@ class JobDirectory {
   const std::string& path() const noexcept { return path_; }
   std::string store() const { return path_ + "/store"; }
   std::string control() const { return path_ + "/control"; }
+  std::string trace() const { return path_ + "/trace"; }  // a directory; make_trace()
   std::string error_file(int rank) const;
   std::string torch_error_file(int rank) const;
 
   // Makes the directory and its store, with mode 0700. Throws LaunchError (125) if it already exists or cannot be made,
   // and then leaves nothing behind.
   void create() const;
+  // Makes the directory in which each rank keeps its calls, in a file of its rank's number. Throws as create().
+  void make_trace() const;
   // Removes it with all its content. It is no error if it does not exist. Returns false if something could not be
   // removed.
   bool remove() const noexcept;

@@ -121,22 +121,40 @@ struct NamedType {
 
 template <class Visit>
 void fields(CallDetails& details, Visit& visit) {
-  auto& [dtype, count, partner, tag] = details;
+  auto& [dtype, count, partner, tag, reduction, algorithm, label] = details;
   visit("dtype", dtype, NamedType());
   visit("count", count);
   visit("partner", partner, core::within(-1));
-  visit("tag", tag);  // any number is a tag
+  visit("tag", tag);                         // any number is a tag
+  core::stays(reduction, algorithm, label);  // CallNames has what they mean
+}
+
+template <class Visit>
+void fields(CallNames& names, Visit& visit) {
+  auto& [reduction, algorithm, label] = names;
+  visit("reduction", reduction, launch::kName);
+  visit("algorithm", algorithm, launch::kName);
+  visit("label", label, launch::kName);
+}
+
+template <class Visit>
+void fields(CallProgress& progress, Visit& visit) {
+  auto& [round, rounds, bytes] = progress;
+  visit("round", round, core::within(-1));
+  visit("rounds", rounds, core::within(-1));
+  visit("bytes", bytes);
 }
 
 template <class Visit>
 void fields(RecordedCall& call, Visit& visit) {
-  auto& [op, ended, group, sequence, at_ns, details] = call;
+  auto& [op, ended, group, sequence, at_ns, details, names] = call;
   visit("op", op, core::Named{Collective::recv, to_string});
   visit("ended", ended);
   visit("group", group, launch::kName);
   visit("sequence", sequence);
   visit("at_ns", at_ns);
   visit("details", details);
+  visit("names", names);
 }
 
 template <class Visit>
@@ -156,8 +174,8 @@ void fields(RankHistory& history, Visit& visit) {
 
 template <class Visit>
 void fields(RankActivity& last, Visit& visit) {
-  auto& [state, rank, pid, pid_start, group, sequence, op, fingerprint, step, peer, since_ns, held_up_by, stopped, gone,
-         details] = last;
+  auto& [state, rank, pid, pid_start, group, sequence, op, fingerprint, step, peer, progress, since_ns, held_up_by,
+         stopped, gone, details, names, place] = last;
   visit("state", state, core::Named{RankActivity::State::finished, launch::state_name});
   visit("group", group, launch::kName);
   visit("sequence", sequence);
@@ -165,6 +183,7 @@ void fields(RankActivity& last, Visit& visit) {
   visit("fingerprint", fingerprint, core::Hexadecimal());
   visit("step", step, core::within(-1));
   visit("peer", peer, core::within(-1));
+  visit("progress", progress);
   visit("rank", rank, core::within(-1, launch::kMostRanks));
   visit("pid", pid, core::within(0));
   visit("pid_start", pid_start);
@@ -173,6 +192,8 @@ void fields(RankActivity& last, Visit& visit) {
   visit("stopped", stopped);
   visit("gone", gone);
   visit("details", details);
+  visit("names", names);
+  visit("place", place, launch::kName);
 }
 
 }  // namespace col

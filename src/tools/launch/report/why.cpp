@@ -51,6 +51,11 @@ std::string describe_call(const RankActivity& call) {
   return fmt::format("{} of {}{}", text, name_group(call), is_message(call) ? "" : elements(call.details));
 }
 
+std::string describe_fully(const RankActivity& call) {
+  return describe_call(call) + (call.names.label.empty() ? "" : fmt::format(", '{}'", call.names.label)) +
+         (call.place.empty() ? "" : ", called in " + call.place);
+}
+
 namespace {
 
 class Explanation {
@@ -125,8 +130,11 @@ std::string Explanation::who_waits(const Indices& ranks) const {
   double seconds = 0;
   for (const std::size_t i : ranks) seconds = std::max(seconds, graph_.since(i));
   const std::string how_long = seconds > 0 ? fmt::format(" for {}", tools::in_words(seconds)) : "";
+  // Their labels and places may differ.
+  const std::string what = describe_fully(call(ranks.front()));
+  const bool same = std::ranges::all_of(ranks, [&](std::size_t i) { return describe_fully(call(i)) == what; });
   return fmt::format("{} {} waited{} in {}", names(ranks), ranks.size() == 1 ? "has" : "have", how_long,
-                     describe_call(call(ranks.front())));
+                     same ? what : describe_call(call(ranks.front())));
 }
 
 Cause Explanation::cause_of(std::size_t end, const RankActivity& missed) const {

@@ -34,6 +34,8 @@ std::string_view to_string(Why::Cause cause) noexcept;
 
 // "allreduce #417 of group 'dp' (1,000 float32)", "recv of a message with tag 5 from rank 0 of group 'dp'".
 std::string describe_call(const RankActivity& call);
+// The same with what may differ from rank to rank: "…, 'backward', called in train.py:88".
+std::string describe_fully(const RankActivity& call);
 
 // Requires: RankStory::last is from one moment for all ranks.
 Why why(const JobStory& story);

@@ -47,7 +47,16 @@ std::string call_of(const RankStory& rank, RankState state) {
   const bool is_in = state == RankState::waiting || state == RankState::inside ||
                      rank.last->state == RankActivity::State::running ||
                      rank.last->state == RankActivity::State::waiting;
-  return (is_in ? "" : "after ") + describe_call(*rank.last);
+  // What is over may have been brief, and then only the recorder knows its label.
+  RankActivity call = *rank.last;
+  const std::vector<RecordedCall>& calls = rank.history.calls;
+  if (call.names.label.empty() && !calls.empty() && calls.back().group == call.group &&
+      calls.back().sequence == call.sequence)
+    call.names = calls.back().names;
+  const CallProgress& progress = call.progress;
+  const std::string far =
+      is_in && progress.rounds > 1 ? fmt::format(", in round {} of {}", progress.round + 1, progress.rounds) : "";
+  return (is_in ? "" : "after ") + describe_fully(call) + far;
 }
 
 // The ranks that it waits for.

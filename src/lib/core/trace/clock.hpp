@@ -1,0 +1,36 @@
+// The time of events, by the processor's own counter where it is one for all processors and never changes its rate: it
+// is read in a third of the time of the system's clock.
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace col::core {
+
+inline std::uint64_t monotonic_ns() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+class TraceClock {
+ public:
+  // Whether ticks() is that counter; else it is nanoseconds. The kernel is asked: it uses the counter itself only where
+  // it is good.
+  static bool is_counter() noexcept;
+
+  static std::uint64_t ticks(bool by_counter) noexcept {
+#if defined(__x86_64__)
+    if (by_counter) return __rdtsc();
+#endif
+    static_cast<void>(by_counter);
+    return monotonic_ns();
+  }
+};
+
+}  // namespace col::core

@@ -1,0 +1,111 @@
+#include "launch/metrics_server.hpp"
+
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/exit_codes.hpp"
+#include "launch/job/launch_error.hpp"
+#include "launch/processes/descriptors.hpp"
+
+namespace col::launch {
+namespace {
+
+constexpr std::size_t kMaxRequest = 8192;
+
+std::string response(std::string_view status, std::string_view kind, std::string_view body) {
+  return fmt::format("HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}", status,
+                     kind, body.size(), body);
+}
+
+}  // namespace
+
+MetricsServer::MetricsServer(const Endpoint& at, int epoll_fd, std::uint64_t tag, std::function<std::string()> text)
+    : endpoint_(at),
+      epoll_fd_(epoll_fd),
+      tag_(tag),
+      text_(std::move(text)),
+      listener_(listen_on({at.host == "*" ? std::string() : at.host}, at.port)) {
+  if (listener_.sockets.empty())
+    throw LaunchError(tools::exit_code::kUsage,
+                      "--metrics: cannot listen at {}: {}; name an address of this host in digits, and a free port",
+                      at.text(), strerror(listener_.error));
+  endpoint_.port = listener_.port;
+  // A listener's index is behind those of callers.
+  for (std::size_t i = 0; i < listener_.sockets.size(); ++i)
+    watch_readable(epoll_fd_, listener_.sockets[i].get(), tag_ | (kCallers + i));
+}
+
+void MetricsServer::on_event(std::size_t index, Time now) {
+  if (index >= kCallers) return accept(now);
+  if (callers_[index].socket) talk(callers_[index]);
+}
+
+void MetricsServer::accept(Time now) {
+  for (const tools::UniqueFd& listening : listener_.sockets) {
+    for (;;) {
+      tools::UniqueFd socket(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!socket) break;
+      const auto free = std::ranges::find_if(callers_, [](const Caller& caller) { return !caller.socket; });
+      if (free == callers_.end()) continue;  // it may call again
+      const auto index = static_cast<std::uint64_t>(free - callers_.begin());
+      if (!watch(epoll_fd_, socket.get(), EPOLLIN | EPOLLOUT | EPOLLET, tag_ | index)) continue;
+      *free = {.socket = std::move(socket), .latest = now + kTime};
+      talk(*free);
+    }
+  }
+}
+
+void MetricsServer::talk(Caller& caller) {
+  char buffer[2048];
+  while (caller.answer.empty()) {
+    const ssize_t length = ::recv(caller.socket.get(), buffer, sizeof buffer, 0);
+    if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (length <= 0) return caller.socket.reset();
+    caller.request.append(buffer, static_cast<std::size_t>(length));
+    if (caller.request.find("\r\n\r\n") != std::string::npos || caller.request.size() > kMaxRequest)
+      caller.answer = answer_to(caller.request);
+  }
+  while (caller.written < caller.answer.size()) {
+    const ssize_t length = ::send(caller.socket.get(), caller.answer.data() + caller.written,
+                                  caller.answer.size() - caller.written, MSG_NOSIGNAL);
+    if (length < 0 && errno == EINTR) continue;
+    if (length < 0 && errno == EAGAIN) return;
+    if (length < 0) break;
+    caller.written += static_cast<std::size_t>(length);
+  }
+  caller.socket.reset();
+}
+
+std::string MetricsServer::answer_to(const std::string& request) const {
+  constexpr std::string_view kPlain = "text/plain; charset=utf-8";
+  if (request.size() > kMaxRequest) return response("431 Request Header Fields Too Large", kPlain, "too long\n");
+  if (!request.starts_with("GET ")) return response("405 Method Not Allowed", kPlain, "only GET\n");
+  const std::string_view target = std::string_view(request).substr(4, request.find_first_of(" \r", 4) - 4);
+  if (target.substr(0, target.find('?')) != "/metrics")
+    return response("404 Not Found", kPlain, "the page is /metrics\n");
+  return response("200 OK", "text/plain; version=0.0.4; charset=utf-8", text_());
+}
+
+void MetricsServer::tick(Time now) {
+  for (Caller& caller : callers_) {
+    if (caller.socket && now >= caller.latest) caller.socket.reset();
+  }
+}
+
+std::optional<MetricsServer::Time> MetricsServer::deadline() const {
+  std::optional<Time> first;
+  for (const Caller& caller : callers_) {
+    if (caller.socket && (!first || caller.latest < *first)) first = caller.latest;
+  }
+  return first;
+}
+
+}  // namespace col::launch
