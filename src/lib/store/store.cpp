@@ -1,4 +1,6 @@
 // What needs no medium: what all stores have, the store in memory, and the view with a prefix.
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -6,15 +8,19 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <col/error.hpp>
 #include <col/store.hpp>
 
+#include "store/base/doze.hpp"
+#include "store/base/run.hpp"
 #include "store/base/text.hpp"
 
 namespace col {
@@ -99,7 +105,7 @@ class MemoryStore final : public Store {
 // A key of scope (p1, p2, …) is stored as the netstrings of the prefixes, a dot, and the key: "2:p1,2:p2,.key". The
 // lengths make the list decodable whatever bytes it holds, and what follows a netstring is either a digit (a scope
 // within) or the dot (a key of this one): so two scopes never share a key, and none sees the keys of those within it.
-class PrefixStore final : public Store {
+class PrefixStore final : public Store, public store::RunExtension {
  public:
   // `store` is shared: every scope of it keeps it alive.
   PrefixStore(std::shared_ptr<Store> store, std::string scope) : store_(std::move(store)), scope_(std::move(scope)) {}
@@ -122,6 +128,15 @@ class PrefixStore final : public Store {
   }
   bool erase(std::string_view key) override { return store_->erase(full(key)); }
   std::size_t num_keys(std::string_view prefix) override { return store_->num_keys(full(prefix)); }
+
+  void run(std::span<store::Call> calls, WaitContext& wait, const store::Answered& answered) override {
+    std::vector<store::Call> inner(calls.begin(), calls.end());
+    for (store::Call& call : inner) call.key = full(call.key);
+    store::run(*store_, inner, wait, [&](std::size_t i) {
+      calls[i].answer = std::move(inner[i].answer);
+      return !answered || answered(i);
+    });
+  }
 
  private:
   std::string full(std::string_view key) const {
@@ -153,4 +168,71 @@ std::shared_ptr<Store> make_prefix_store(std::shared_ptr<Store> store, std::stri
   return std::make_shared<PrefixStore>(std::move(store), PrefixStore::netstring(prefix));
 }
 
+namespace store {
+
+void doze(Store& store, std::string_view key, WaitContext& wait) {
+  constexpr Duration kShortest = std::chrono::milliseconds(1);
+  WaitContext brief(Deadline::after(std::max(wait.slice(), kShortest)), wait.page(), wait.record());
+  try {
+    store.wait(key, brief);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::timeout) throw;
+  }
+}
+
+namespace {
+
+// For stores that are in this process, or in files.
+void run_one_by_one(Store& store, std::span<Call> calls, WaitContext& wait, const Answered& answered) {
+  using Kind = Call::Kind;
+  const auto goes_on = [&](std::size_t i) { return !answered || answered(i); };
+  std::vector<std::size_t> waiting;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    Call& call = calls[i];
+    switch (call.kind) {
+      case Kind::set:
+        store.set(call.key, call.value);
+        break;
+      case Kind::get:
+        call.answer = store.get(call.key);
+        break;
+      case Kind::wait:
+        waiting.push_back(i);
+        continue;
+      case Kind::compare_set:
+        call.answer = store.compare_set(call.key, call.expected, call.value);
+        break;
+      case Kind::erase:
+        if (store.erase(call.key)) call.answer = "";
+        break;
+    }
+    if (!goes_on(i)) return;
+  }
+  for (;;) {
+    std::vector<std::size_t> silent;
+    for (const std::size_t i : waiting) {
+      calls[i].answer = store.get(calls[i].key);
+      if (!calls[i].answer)
+        silent.push_back(i);
+      else if (!goes_on(i))
+        return;
+    }
+    if (silent.empty()) return;
+    wait.check();
+    doze(store, calls[silent.back()].key, wait);  // the last one mostly comes last
+    waiting = std::move(silent);
+  }
+}
+
+}  // namespace
+
+void run(Store& store, std::span<Call> calls, WaitContext& wait, const Answered& answered) {
+  if (calls.empty()) return;
+  if (auto* const able = dynamic_cast<RunExtension*>(&store))
+    able->run(calls, wait, answered);
+  else
+    run_one_by_one(store, calls, wait, answered);
+}
+
+}  // namespace store
 }  // namespace col

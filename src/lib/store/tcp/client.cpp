@@ -5,9 +5,13 @@
 // memory and leaves them alone.
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +24,7 @@
 
 #include "core/fork_guard.hpp"
 #include "store/base/call_limit.hpp"
+#include "store/base/run.hpp"
 #include "store/base/text.hpp"
 #include "store/tcp/connection.hpp"
 #include "store/tcp/endpoint.hpp"
@@ -39,6 +44,8 @@ constexpr Duration kReconnectPatience = 5s;
 // Before another try to reach a server that has not been there yet.
 constexpr Duration kRetryPause = 50ms;
 constexpr std::size_t kMaxIdle = 8;
+// Calls of one run() that are under way at a time: the server drops a client that asks on and does not read.
+constexpr std::size_t kMostAsked = 256;
 
 // The connections of one process.
 class Pool {
@@ -81,7 +88,7 @@ class Pool {
   bool was_connected_ = false;
 };
 
-class TcpStore final : public Store {
+class TcpStore final : public Store, public RunExtension {
  public:
   TcpStore(Endpoint endpoint, std::string token, std::string job, Duration timeout)
       : endpoint_(std::move(endpoint)),
@@ -129,6 +136,37 @@ class TcpStore final : public Store {
       this_pool().give_back(std::move(connection));
       throw;
     }
+  }
+
+  void run(std::span<Call> calls, WaitContext& wait, const Answered& answered) override {
+    if (calls.empty()) return;
+    for (const Call& call : calls) check_key(call.key);
+    Patience patience(wait, url_);  // the caller describes the wait
+    auto connection = connect(patience);
+    for (const Call& call : calls) {
+      check_value(*connection, call.key, call.value);
+      check_value(*connection, call.key, call.expected.value_or(""));
+    }
+    std::map<std::uint64_t, std::size_t> asked;  // the calls under way, by the number of the request
+    std::size_t next = 0;
+    try {
+      for (bool goes_on = true; goes_on && (next < calls.size() || !asked.empty());) {
+        for (; next < calls.size() && asked.size() < kMostAsked; ++next)
+          asked.emplace(connection->post(request_of(calls[next])), next);
+        connection->flush(patience);
+        const Answer answer = connection->receive_any(patience);
+        const auto found = asked.find(answer.id);
+        if (found == asked.end()) continue;  // of a wait that was given up
+        const std::size_t i = found->second;
+        asked.erase(found);
+        take(calls[i], answer);
+        goes_on = !answered || answered(i);
+      }
+    } catch (...) {
+      if (give_up(*connection, calls, asked)) this_pool().give_back(std::move(connection));
+      throw;
+    }
+    if (give_up(*connection, calls, asked)) this_pool().give_back(std::move(connection));
   }
 
   std::int64_t add(std::string_view key, std::int64_t delta) override {
@@ -248,6 +286,63 @@ class TcpStore final : public Store {
     std::int64_t number = 0;
     ask(request, AnswerType::number, [&](const Answer& answer) { number = answer.number; });
     return number;
+  }
+
+  static Request request_of(const Call& call) {
+    using Kind = Call::Kind;
+    switch (call.kind) {
+      case Kind::set:
+        return {.type = RequestType::set, .key = call.key, .value = call.value};
+      case Kind::get:
+        return {.type = RequestType::get, .key = call.key};
+      case Kind::wait:
+        return {.type = RequestType::wait, .key = call.key};
+      case Kind::compare_set:
+        return {
+            .type = RequestType::compare_set, .key = call.key, .value = call.value, .expected = view_of(call.expected)};
+      case Kind::erase:
+        return {.type = RequestType::erase, .key = call.key};
+    }
+    return {};
+  }
+
+  static std::optional<std::string_view> view_of(const std::optional<std::string>& text) {
+    return text ? std::optional<std::string_view>(*text) : std::nullopt;
+  }
+
+  void take(Call& call, const Answer& answer) const {
+    const bool counts = call.kind == Call::Kind::erase;
+    switch (answer.type) {
+      case AnswerType::error:
+        throw Error(answer.code, answer.bytes);
+      case AnswerType::value:
+        call.answer = answer.bytes;
+        return;
+      case AnswerType::number:
+        if (!counts) break;
+        if (answer.number != 0) call.answer = "";
+        return;
+      case AnswerType::absent:
+      case AnswerType::done:
+        if (counts) break;
+        call.answer.reset();
+        return;
+    }
+    throw_odd(answer);
+  }
+
+  // Those without an answer. Returns whether the connection is as good as before: not if the server is late with an
+  // answer, see ask().
+  static bool give_up(Connection& connection, std::span<const Call> calls,
+                      const std::map<std::uint64_t, std::size_t>& asked) {
+    bool only_waits = true;
+    for (const auto& [id, i] : asked) {
+      if (calls[i].kind == Call::Kind::wait)
+        connection.cancel(id);
+      else
+        only_waits = false;
+    }
+    return only_waits;
   }
 
   // The value at this moment; nothing if the server does not return one at once.

@@ -105,10 +105,22 @@ void Connection::shake_hands(const Handshake& handshake, Patience& patience) {
   reader_.set_limit(max_value_bytes_ + kMaxErrorBytes);
 }
 
-std::uint64_t Connection::send(Request request, Patience& patience) {
+std::uint64_t Connection::post(Request request) {
   request.id = next_id_++;
-  send_text(encode(request), patience);
+  posted_ += encode(request);
   return request.id;
+}
+
+void Connection::flush(Patience& patience) {
+  if (posted_.empty()) return;
+  send_text(posted_, patience);
+  posted_.clear();
+}
+
+std::uint64_t Connection::send(const Request& request, Patience& patience) {
+  const auto id = post(request);
+  flush(patience);
+  return id;
 }
 
 void Connection::send_text(std::string_view text, Patience& patience) {
@@ -128,13 +140,20 @@ void Connection::send_text(std::string_view text, Patience& patience) {
 
 Answer Connection::receive(std::uint64_t id, Patience& patience) {
   while (true) {
+    const Answer answer = receive_any(patience);
+    if (answer.id != id) continue;  // of a wait that was given up
+    if (answer.type == AnswerType::error) throw Error(answer.code, answer.bytes);
+    return answer;
+  }
+}
+
+Answer Connection::receive_any(Patience& patience) {
+  while (true) {
     MessageReader::Message message;
     switch (reader_.next(message)) {
       case MessageReader::Status::complete: {
-        if (message.header.id != id) continue;  // of a wait that was given up
         const auto answer = decode_answer(message.header, message.body);
         if (!answer) throw_stranger("answers what is no message");
-        if (answer->type == AnswerType::error) throw Error(answer->code, answer->bytes);
         return *answer;
       }
       case MessageReader::Status::incomplete:

@@ -28,10 +28,15 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   // Sends the request under a new number, and returns that.
-  std::uint64_t send(Request request, Patience& patience);
+  std::uint64_t send(const Request& request, Patience& patience);
+  // The same, for several in one go: they are sent by flush().
+  std::uint64_t post(Request request);
+  void flush(Patience& patience);
   // The answer to request `id`; answers to other requests are skipped. Its bytes are valid until the next call. Throws
   // the error that the server answers with, and io if the server is gone.
   Answer receive(std::uint64_t id, Patience& patience);
+  // The next answer to any request, which may be an error. Its bytes are valid until the next call.
+  Answer receive_any(Patience& patience);
   // Ends a wait whose answer is no longer wanted. Does not block.
   void cancel(std::uint64_t id) noexcept;
   // Whether it can be used for another request.
@@ -52,6 +57,7 @@ class Connection {
   const std::string url_;
   core::UniqueFd fd_;
   MessageReader reader_;
+  std::string posted_;
   std::uint64_t next_id_ = 1;
   std::size_t max_value_bytes_ = 0;
   bool good_ = true;  // no message is half sent or received out of step, and the server has not gone

@@ -137,8 +137,11 @@ void Patience::check() {
 void Patience::explain(std::string why) {
   why_ = std::move(why);
   if (wait_ == nullptr) return;
-  wait_->describe(why_.empty() ? std::string(what_)
-                               : fmt::format("{}, as the store at {} cannot be reached ({})", what_, url_, why_));
+  if (!why_.empty())
+    wait_->describe(
+        fmt::format("{}, as the store at {} cannot be reached ({})", what_.empty() ? "the others" : what_, url_, why_));
+  else if (!what_.empty())
+    wait_->describe(std::string(what_));
 }
 
 bool poll_for(int fd, short events, Duration budget) noexcept {

@@ -29,6 +29,8 @@ class Patience {
       : deadline_(wait.deadline()), url_(url), what_(what), wait_(&wait) {
     explain({});
   }
+  // The same, for a wait that its caller has described.
+  Patience(WaitContext& wait, std::string_view url) : deadline_(wait.deadline()), url_(url), wait_(&wait) {}
 
   // The same for a part of the work, which must not take longer than `budget`.
   Patience part(Duration budget, std::string_view what) const;

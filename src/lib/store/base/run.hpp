@@ -1,0 +1,43 @@
+// Several calls of a store in one trip to it.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <col/job.hpp>
+#include <col/store.hpp>
+
+#include "core/module_export.hpp"
+
+namespace col::store {
+
+struct Call {
+  enum class Kind { set, get, wait, compare_set, erase };
+  Kind kind = Kind::get;
+  std::string key = {};
+  std::string value = {};                    // set, compare_set: what is desired
+  std::optional<std::string> expected = {};  // compare_set
+  // get, wait: the value. compare_set: the value from before. erase: an empty text if the key was set.
+  std::optional<std::string> answer = {};
+};
+
+// Told of each call that has its answer. If it returns false, run() returns, and calls that still wait are given up.
+using Answered = std::function<bool(std::size_t index)>;
+
+// Makes the calls in their order, and does not wait for one answer before it asks for the next. A call that waits holds
+// up none of the others. The answers come in any order, and run() returns when all are there. It does not describe the
+// wait. A call that fails ends it: then nobody knows which of the others have been made, except those with an answer.
+// Meant for small values.
+COL_MODULE_EXPORT void run(Store& store, std::span<Call> calls, WaitContext& wait, const Answered& answered = {});
+
+// A store that can do so in one trip, whatever the number of calls. In another, run() makes one call after the other.
+class RunExtension {
+ public:
+  virtual ~RunExtension() = default;
+  virtual void run(std::span<Call> calls, WaitContext& wait, const Answered& answered) = 0;
+};
+
+}  // namespace col::store
