@@ -40,16 +40,20 @@ using namespace col;
 using namespace col::test;
 using namespace std::chrono_literals;
 
-// Calls a function before every set(); otherwise the store it wraps.
+// Calls a function before every set() and get(), of which each rank makes one when it listens; otherwise the store it
+// wraps.
 class WatchedStore final : public Store {
  public:
-  WatchedStore(std::shared_ptr<Store> store, std::function<void()> before_set)
-      : store_(std::move(store)), before_set_(std::move(before_set)) {}
+  WatchedStore(std::shared_ptr<Store> store, std::function<void()> before)
+      : store_(std::move(store)), before_(std::move(before)) {}
   void set(std::string_view key, std::string_view value) override {
-    before_set_();
+    before_();
     store_->set(key, value);
   }
-  std::optional<std::string> get(std::string_view key) override { return store_->get(key); }
+  std::optional<std::string> get(std::string_view key) override {
+    before_();
+    return store_->get(key);
+  }
   std::string wait(std::string_view key, WaitContext& wait) override { return store_->wait(key, wait); }
   std::int64_t add(std::string_view key, std::int64_t delta) override { return store_->add(key, delta); }
   std::optional<std::string> compare_set(std::string_view key, std::optional<std::string_view> expected,
@@ -61,7 +65,7 @@ class WatchedStore final : public Store {
 
  private:
   std::shared_ptr<Store> store_;
-  std::function<void()> before_set_;
+  std::function<void()> before_;
 };
 
 // Uses up this process's descriptors but `free`.

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/gloo/translate.hpp"
+#include "store/base/run.hpp"
 
 namespace col::gloo_backend {
 namespace {
@@ -23,8 +24,10 @@ namespace {
 constexpr std::string_view kFailedKey = "failed";
 // A rank that failed leaves this in place of its address, for the ranks that wait for the address.
 constexpr std::string_view kNoAddress = "failed";
-// How often a waiting rank looks whether another one has failed.
-constexpr auto kLookInterval = std::chrono::milliseconds(100);
+// How often a waiting rank looks whether another one has failed; more seldom if they are many.
+constexpr auto kLookInterval = std::chrono::milliseconds(100), kLookForEach = std::chrono::milliseconds(2);
+// For the look at who is missing, when there is no time left.
+constexpr Duration kLastLook = std::chrono::milliseconds(500);
 
 // What a group takes to begin with: its own, those of the tree, and what the store and others may open meanwhile. More
 // are taken when ranks talk.
@@ -73,12 +76,15 @@ class Connecting {
  private:
   void check_descriptors() const;
   void open();
-  void find(int peer);
+  void find_parent();
+  store::Call publication();
+  void use_address(int peer, const std::string& address);
   void meet();
   void greet();
   void say(const std::vector<int>& peers, std::string text);
   std::string hear(int peer, std::size_t bytes);
   void look_for_failure();
+  void forget_addresses();
   Error with_rank(const Error& error) const;
   int first_missing() const;
 
@@ -88,6 +94,7 @@ class Connecting {
   const Kinship kin_;
   std::shared_ptr<GuardedContext> context_;
   const int parent_ = kin_.parent_of(request_.rank);
+  bool has_published_ = false;
   Deadline::Clock::time_point next_look_{};
 };
 
@@ -115,11 +122,29 @@ void Connecting::open() {
   for (const PeerInfo& peer : request_.peers) member.host_names.push_back(peer.hostname);
   context_ =
       std::make_shared<GuardedContext>(choose_interface(request_.same_host, request_.socket_ifname), std::move(member));
-  request_.store->set(address_key(request_.rank), context_->address().encoded());
+  next_look_ = Deadline::Clock::now() + kLookInterval + request_.size * kLookForEach;
 }
 
-void Connecting::find(int peer) {
-  const std::string address = request_.store->wait(address_key(peer), wait_);
+// Only a rank with children is looked for. It publishes its address, and waits for that of its parent, in one trip.
+void Connecting::find_parent() {
+  std::vector<store::Call> calls;
+  if (!kin_.children_of(request_.rank).empty()) calls.push_back(publication());
+  if (parent_ >= 0) {
+    wait_.describe(fmt::format("rank {} to publish its address", parent_));
+    calls.push_back({.kind = store::Call::Kind::wait, .key = address_key(parent_)});
+  }
+  store::run(*request_.store, calls, wait_);
+  if (parent_ >= 0) use_address(parent_, calls.back().answer.value_or(""));
+}
+
+store::Call Connecting::publication() {
+  has_published_ = true;
+  return {.kind = store::Call::Kind::set,
+          .key = address_key(request_.rank),
+          .value = std::string(context_->address().encoded())};
+}
+
+void Connecting::use_address(int peer, const std::string& address) {
   if (address == kNoAddress) {
     look_for_failure();
     throw Error(ErrorCode::aborted, fmt::format("rank {} could not connect", peer), request_.group, peer);
@@ -202,19 +227,30 @@ void Connecting::meet() {
 void Connecting::look_for_failure() {
   const auto now = Deadline::Clock::now();
   if (now < next_look_) return;
-  next_look_ = now + kLookInterval;
+  next_look_ = now + kLookInterval + request_.size * kLookForEach;
+  if (!has_published_) {  // so that those who look for missing ranks see that this one is there
+    const store::Call own = publication();
+    request_.store->set(own.key, own.value);
+  }
   if (const auto text = request_.store->get(kFailedKey)) throw decode(*text, request_.group);
 }
 
 // The first rank that has not published its address; -1 if there is none, or the store fails.
 int Connecting::first_missing() const {
+  std::vector<store::Call> calls;
+  for (int peer = 0; peer < request_.size; ++peer)
+    calls.push_back({.kind = store::Call::Kind::get, .key = address_key(peer)});
+  int missing = -1;
   try {
-    for (int peer = 0; peer < request_.size; ++peer) {
-      if (peer != request_.rank && !request_.store->get(address_key(peer))) return peer;
-    }
+    WaitContext brief(Deadline::after(kLastLook));
+    store::run(*request_.store, calls, brief, [&](std::size_t i) {
+      const auto peer = static_cast<int>(i);
+      if (!calls[i].answer && peer != request_.rank && (missing < 0 || peer < missing)) missing = peer;
+      return true;
+    });
   } catch (const std::exception&) {
   }
-  return -1;
+  return missing;
 }
 
 // A timeout of the meeting is that of the rank that has not come, of which most ranks hear through others.
@@ -230,14 +266,26 @@ std::shared_ptr<Mesh> Connecting::run() {
   context_->set_extra_check([this] { look_for_failure(); });
   const GuardedContext::WaitScope scope(*context_, &wait_);
   try {
-    if (parent_ >= 0) find(parent_);
+    find_parent();
     meet();
   } catch (const Error& error) {
     throw with_rank(error);
   }
-  request_.store->erase(address_key(request_.rank));
+  forget_addresses();
   context_->set_extra_check({});
   return std::make_shared<Mesh>(context_);
+}
+
+// Rank 0 those of all ranks with children, as all have found one another; the others what they have published besides.
+void Connecting::forget_addresses() {
+  const auto has_children = [this](int rank) { return !kin_.children_of(rank).empty(); };
+  std::vector<store::Call> calls;
+  const auto forget = [&](int rank) { calls.push_back({.kind = store::Call::Kind::erase, .key = address_key(rank)}); };
+  for (int rank = 0; request_.rank == 0 && rank < request_.size; ++rank) {
+    if (has_children(rank)) forget(rank);
+  }
+  if (has_published_ && !has_children(request_.rank)) forget(request_.rank);
+  store::run(*request_.store, calls, wait_);
 }
 
 Error Connecting::translated(const std::exception_ptr& failure) {

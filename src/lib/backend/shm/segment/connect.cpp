@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <functional>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <system_error>
@@ -14,20 +17,24 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "backend/shm/segment/doorbell.hpp"
 #include "backend/shm/segment/names.hpp"
 #include "backend/shm/segment/shared_file.hpp"
 #include "core/log.hpp"
 #include "core/unique_fd.hpp"
+#include "store/base/run.hpp"
 
 // What goes through the store: rank 0 makes one offer after the other until all ranks have accepted one. Offer k is
-// under offer/k; rank r answers it under answer/k/r; the last offer says "go", or with which error rank 0 gave up.
+// under offer/k. A rank that maps it shows that in it, and waits there for rank 0's verdict; rank r that cannot map it
+// says so under answer/k/r. If rank 0 gives up, the next offer is its error.
 
 namespace col::shm_backend {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kReadersKey = "readers";
+// How often rank 0 looks in the store for those who refuse, while others are missing.
+constexpr Duration kFirstLook = std::chrono::milliseconds(5), kLongestLook = std::chrono::milliseconds(200);
 
 std::string offer_key(int round) {
   return fmt::format("offer/{}", round);
@@ -73,14 +80,18 @@ class Connecting {
   bool lead_memfd();
   void lead_file();
   std::optional<std::string> offer(json what);
-  std::optional<std::string> answer_of(int rank);
+  std::optional<std::string> await_all();
+  std::optional<std::string> look_for_answers(std::vector<int>& absent);
 
   void follow();
   void accept(const json& what);
+  bool await_verdict();
   core::UniqueFd open_offered(const json& what) const;
   void take_place() const;
 
   json read(const std::string& key, int from);
+  json decoded(const std::string& text, int from) const;
+  void sleep_unless(const std::function<bool()>& look, Duration at_most);
   void give_up(const Error& error) noexcept;
   Error with_missing(const Error& error);
   void forget_keys();
@@ -94,6 +105,7 @@ class Connecting {
   const Tuner& tuner_;
   std::shared_ptr<Segment> segment_;  // of the offer that this rank made or accepted last
   int round_ = 0;
+  bool has_answers_ = false;  // rank 0: some have refused
   std::string offered_file_;  // a follower's knowledge of it, for the case that rank 0 is killed
 };
 
@@ -101,9 +113,8 @@ class Connecting {
 
 void Connecting::lead() {
   if (!places_.use_memfd || !lead_memfd()) lead_file();
-  // All have told before they answered.
   segment_->set_tuning(tuner_(*segment_, segment_->processors().value_or(1)));
-  store_.set(offer_key(round_), encode({{"go", true}}));
+  segment_->decide(Verdict::used);
 }
 
 // False when not all ranks can open it, or the kernel does not have it.
@@ -138,19 +149,54 @@ std::optional<std::string> Connecting::offer(json what) {
   local_.add(id, segment_);
   what["id"] = id;
   store_.set(offer_key(round_), encode(what));
-  std::optional<std::string> refusal;
-  for (int rank = 1; rank < request_.size; ++rank) {
-    const auto no = answer_of(rank);
-    if (no && !refusal) refusal = fmt::format("rank {} {}", names_.of(rank), *no);
-  }
+  const std::optional<std::string> refusal = await_all();
   ++round_;
+  if (refusal) segment_->decide(Verdict::abandoned);
   return refusal;
 }
 
-std::optional<std::string> Connecting::answer_of(int rank) {
-  const json answer = read(answer_key(round_, rank), rank);
-  if (answer.contains("no")) return answer["no"].get<std::string>();
-  return std::nullopt;
+std::optional<std::string> Connecting::await_all() {
+  std::vector<int> absent(static_cast<std::size_t>(request_.size - 1));
+  std::iota(absent.begin(), absent.end(), 1);
+  std::optional<std::string> refusal;
+  Duration interval = kFirstLook;
+  auto next_look = Deadline::Clock::now() + interval;
+  const auto is_here = [&](int rank) { return segment_->is_here(rank); };
+  wait_.describe([&] { return fmt::format("{} to share memory", ranks_text(absent)); });
+  for (;;) {
+    std::erase_if(absent, is_here);
+    if (absent.empty()) break;
+    const auto now = Deadline::Clock::now();
+    if (now >= next_look || segment_->aborted()) {
+      const auto no = look_for_answers(absent);
+      if (!refusal) refusal = no;
+      interval = std::min(2 * interval, kLongestLook);
+      next_look = now + interval;
+    }
+    sleep_unless([&] { return absent.empty() || std::any_of(absent.begin(), absent.end(), is_here); }, next_look - now);
+  }
+  wait_.describe(std::string("the store to forget an offer"));
+  return refusal;
+}
+
+// Takes those off `absent` that refuse, and returns why the first of them does.
+std::optional<std::string> Connecting::look_for_answers(std::vector<int>& absent) {
+  std::vector<store::Call> calls;
+  for (const int rank : absent) calls.push_back({.kind = store::Call::Kind::get, .key = answer_key(round_, rank)});
+  store::run(store_, calls, wait_);
+  std::optional<std::string> refusal;
+  std::vector<int> silent;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (!calls[i].answer) {
+      silent.push_back(absent[i]);
+      continue;
+    }
+    const json answer = decoded(*calls[i].answer, absent[i]);
+    if (!refusal) refusal = fmt::format("rank {} {}", names_.of(absent[i]), answer.value("no", "refuses it"));
+    has_answers_ = true;
+  }
+  absent = std::move(silent);
+  return refusal;
 }
 
 // ---- The others
@@ -158,15 +204,23 @@ std::optional<std::string> Connecting::answer_of(int rank) {
 void Connecting::follow() {
   for (;; ++round_) {
     const json what = read(offer_key(round_), 0);
-    if (what.contains("go")) return;
-    json answer = {{"yes", true}};
+    bool accepted = true;
     try {
       accept(what);
     } catch (const std::system_error& error) {
-      answer = {{"no", error.what()}};
+      accepted = false;
+      store_.set(answer_key(round_, request_.rank), encode({{"no", error.what()}}));
     }
-    store_.set(answer_key(round_, request_.rank), encode(answer));
+    if (accepted && await_verdict()) return;
   }
+}
+
+// Whether the segment is used. If the group has ended meanwhile, the next offer says why.
+bool Connecting::await_verdict() {
+  wait_.describe(fmt::format("rank {} to see that all ranks share memory", names_.of(0)));
+  const auto is_decided = [&] { return segment_->verdict() != Verdict::none || segment_->aborted(); };
+  while (!is_decided()) sleep_unless(is_decided, Duration::max());
+  return segment_->verdict() == Verdict::used;
 }
 
 void Connecting::accept(const json& what) {
@@ -195,16 +249,30 @@ core::UniqueFd Connecting::open_offered(const json& what) const {
 void Connecting::take_place() const {
   segment_->claim(request_.rank);
   segment_->tell_processors(request_.rank);
+  if (request_.rank != 0) Doorbell(segment_->place(0).doorbell).ring();
+}
+
+// For one slice of the wait at most.
+void Connecting::sleep_unless(const std::function<bool()>& look, Duration at_most) {
+  try {
+    wait_.check();
+  } catch (const Error& error) {
+    throw error.code() == ErrorCode::timeout ? with_missing(error) : error;
+  }
+  Doorbell(segment_->place(request_.rank).doorbell).sleep_unless(look, std::min(at_most, wait_.slice()));
 }
 
 // The value of `key`, which rank `from` sets. Throws the error that it gave up with, if it did.
 json Connecting::read(const std::string& key, int from) {
-  json value;
   try {
-    value = json::parse(store_.wait(key, wait_), nullptr, /*allow_exceptions=*/false);
+    return decoded(store_.wait(key, wait_), from);
   } catch (const Error& error) {
-    throw error.code() == ErrorCode::timeout ? with_missing(error) : error;
+    throw error.code() == ErrorCode::timeout && error.rank() < 0 ? with_missing(error) : error;
   }
+}
+
+json Connecting::decoded(const std::string& text, int from) const {
+  json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!value.is_object())
     throw Error(ErrorCode::internal, fmt::format("shm: unreadable words from rank {} in the store", names_.of(from)),
                 request_.group, names_.of(from));
@@ -217,11 +285,11 @@ json Connecting::read(const std::string& key, int from) {
 // A timeout that names those who have not come.
 Error Connecting::with_missing(const Error& error) {
   std::vector<int> missing;
-  if (!store_.get(offer_key(round_))) {
+  if (segment_ == nullptr || segment_->verdict() == Verdict::abandoned) {
     missing.push_back(names_.of(0));
   } else {
     for (int rank = 1; rank < request_.size; ++rank) {
-      if (rank != request_.rank && !store_.get(answer_key(round_, rank))) missing.push_back(names_.of(rank));
+      if (!segment_->is_here(rank)) missing.push_back(names_.of(rank));
     }
   }
   if (missing.empty()) return error;
@@ -245,24 +313,25 @@ void Connecting::give_up(const Error& error) noexcept {
   }
 }
 
-// Nobody looks at them once all have read the last offer.
+// Nobody looks at them once all are here.
 void Connecting::forget_keys() {
-  if (store_.add(kReadersKey, 1) < request_.size) return;
-  for (int round = 0; round <= round_; ++round) {
-    store_.erase(offer_key(round));
-    for (int rank = 1; rank < request_.size && round < round_; ++rank) store_.erase(answer_key(round, rank));
+  std::vector<store::Call> calls;
+  for (int round = 0; round < round_; ++round) {
+    calls.push_back({.kind = store::Call::Kind::erase, .key = offer_key(round)});
+    for (int rank = 1; rank < request_.size && has_answers_; ++rank)
+      calls.push_back({.kind = store::Call::Kind::erase, .key = answer_key(round, rank)});
   }
-  store_.erase(kReadersKey);
+  store::run(store_, calls, wait_);
 }
 
 std::shared_ptr<Segment> Connecting::run() {
   try {
     if (request_.rank == 0) {
       lead();
+      forget_keys();
     } else {
       follow();
     }
-    forget_keys();
     return segment_;
   } catch (const Error& error) {
     give_up(error);

@@ -25,7 +25,7 @@ namespace col::shm_backend {
 // Two cache lines, because processors fetch them in pairs. Data that different ranks write is at least this far apart.
 inline constexpr std::size_t kLine = 128;
 
-inline constexpr std::uint64_t kMagic = 0x36'30'6d'68'73'6c'6f'63ULL;  // "colshm06" in memory: changes with the layout
+inline constexpr std::uint64_t kMagic = 0x37'30'6d'68'73'6c'6f'63ULL;  // "colshm07" in memory: changes with the layout
 
 // Why the group ended. The first rank that claims it writes it. It counts only once it is `written`, so a rank that is
 // killed in between has not ended the group.
@@ -39,15 +39,19 @@ struct AbortRecord {
   char message[kMaxMessage + 1];
 };
 
+// Whether the ranks that have mapped a segment use it.
+enum class Verdict : std::uint32_t { none, used, abandoned };
+
 struct SegmentHeader {
   std::atomic<std::uint64_t> magic;  // stored last
   std::uint64_t token;
   std::uint64_t size;
   std::uint64_t ring_bytes;
-  std::uint64_t slot_bytes;        // the largest
-  std::uint64_t small_slot_bytes;  // what its maker found right for the machine's caches
-  std::uint64_t nursery_bytes;     // 0: there is none
-  Tuning tuning;                   // rank 0 writes it once all ranks are here, and before they go on
+  std::uint64_t slot_bytes;            // the largest
+  std::uint64_t small_slot_bytes;      // what its maker found right for the machine's caches
+  std::uint64_t nursery_bytes;         // 0: there is none
+  Tuning tuning;                       // rank 0 writes it once all ranks are here, and before they go on
+  std::atomic<std::uint32_t> verdict;  // Verdict: what rank 0 makes of it then
   // In a nursery: how many ranks have left their last words, and how many will not touch it again; and whether more
   // than the first pages was used.
   std::atomic<std::uint32_t> speakers;

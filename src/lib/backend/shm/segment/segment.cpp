@@ -381,6 +381,20 @@ void Segment::tell_processors(int rank, std::optional<std::uint32_t> known_quota
   own.processors_known.store(known, std::memory_order_release);
 }
 
+bool Segment::is_here(int rank) const noexcept {
+  return place(rank).processors_known.load(std::memory_order_acquire) != RankPlace::kUnknown;
+}
+
+// seq_cst, as the doorbells are read next (doorbell.hpp). The others find the tuning with it.
+void Segment::decide(Verdict verdict) const noexcept {
+  header().verdict.store(static_cast<std::uint32_t>(verdict), std::memory_order_seq_cst);
+  for (int rank = 0; rank < size_; ++rank) Doorbell(place(rank).doorbell).ring();
+}
+
+Verdict Segment::verdict() const noexcept {
+  return static_cast<Verdict>(header().verdict.load(std::memory_order_seq_cst));
+}
+
 std::optional<int> Segment::processors() const noexcept {
   Mask all{};
   std::uint32_t limit = 0;

@@ -73,6 +73,12 @@ class Segment {
   void set_tuning(const Tuning& tuning) const noexcept { header().tuning = tuning; }
   const Tuning& tuning() const noexcept { return header().tuning; }
 
+  // While the group is made. Whether `rank` has told its processors, and so has mapped the segment.
+  bool is_here(int rank) const noexcept;
+  // For rank 0: wakes the others.
+  void decide(Verdict verdict) const noexcept;
+  Verdict verdict() const noexcept;
+
   // Tells the other ranks which processors the calling thread may use, and which part of their time its control groups
   // leave it: `quota`, as by quota_of() in another group of this process.
   void tell_processors(int rank, std::optional<std::uint32_t> quota = std::nullopt) const noexcept;
