@@ -173,8 +173,10 @@ Group Context::Impl::make_group(const Adoption& adoption, std::optional<group::C
                                      .record = record(),
                                      .members = adoption.members,
                                      .write_record = adopted_id.empty(),
-                                     .names_wire = by_setting && group::is_wire(settings_->backend)};
-    group::GroupParts parts = connected ? group::join_connected(request, *std::move(connected)) : group::join(request);
+                                     .names_wire = by_setting && group::is_wire(settings_->backend),
+                                     .relatives = connected ? &*connected : nullptr};
+    group::GroupParts parts =
+        connected && connected->channel ? group::join_connected(request, *std::move(connected)) : group::join(request);
     if (!adopted_id.empty()) parts.core.id = adopted_id;
     parts.core.error_file = error_file_;
     parts.core.settings = settings_;

@@ -37,6 +37,14 @@ void require_together(std::string_view present, std::string_view absent) {
       fmt::format("{} is set but {} is not; set both, or neither, or start the program with colrun", present, absent));
 }
 
+// What a hand, or a launcher's mistake, may have set so that it cannot be.
+void require_within(std::string_view part, int value, std::string_view whole, int most, bool counts_from_0) {
+  if (counts_from_0 ? value < most : value <= most) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{}={} is {} {}={}; correct what sets them, or start the program with colrun", part, value,
+                          counts_from_0 ? "not below" : "above", whole, most));
+}
+
 // Without colrun nobody made a control page: the first local rank does, beside the keys of a file store that all share.
 // `node` is the launcher's name for this host, as it may take one host for several.
 std::string control_path(const ContextSpec& spec, std::string_view store_url, std::string_view node) {
@@ -115,7 +123,14 @@ ContextSpec ContextSpec::from_environment() {
   spec.rank = static_cast<int>(*rank);
   spec.world_size = static_cast<int>(*world);
   spec.local_world_size = get_int("COL_LOCAL_WORLD_SIZE", 1, kMaxRanks, spec.world_size);
-  spec.local_rank = get_int("COL_LOCAL_RANK", 0, spec.local_world_size - 1, spec.rank % spec.local_world_size);
+  spec.local_rank = get_int("COL_LOCAL_RANK", 0, kMaxRanks, spec.rank % spec.local_world_size);
+  require_within("COL_LOCAL_WORLD_SIZE", spec.local_world_size, "COL_WORLD_SIZE", spec.world_size, false);
+  require_within("COL_LOCAL_RANK", spec.local_rank, "COL_LOCAL_WORLD_SIZE", spec.local_world_size, true);
+  if (const auto nodes = env::get_int("COL_NNODES", 1, kMaxRanks)) {
+    require_within("COL_NNODES", static_cast<int>(*nodes), "COL_WORLD_SIZE", spec.world_size, false);
+    require_within("COL_NODE_RANK", get_int("COL_NODE_RANK", 0, kMaxRanks, 0), "COL_NNODES", static_cast<int>(*nodes),
+                   true);
+  }
   spec.job_id = env::get("COL_JOB_ID").value_or("");
   spec.restart_count = get_int("COL_RESTART_COUNT", 0, INT_MAX, 0);
   const auto url = env::get("COL_STORE");

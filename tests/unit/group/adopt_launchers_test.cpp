@@ -121,6 +121,8 @@ TEST_CASE("launchers: a complete set that contradicts itself is refused by name"
   CHECK(refusal(with(kTorchrun, "RANK", "two")).find("RANK='two' is not a whole number") == 0);
   CHECK(refusal(with(kTorchrun, "WORLD_SIZE", "0")).find("WORLD_SIZE='0'") == 0);
   CHECK(refusal(with(kTorchrun, "LOCAL_RANK", "4")).find("LOCAL_RANK=4 is not below LOCAL_WORLD_SIZE=4") == 0);
+  CHECK(refusal(with(with(kTorchrun, "GROUP_WORLD_SIZE", "2"), "GROUP_RANK", "2")).find("GROUP_RANK=2 is not below") ==
+        0);
   CHECK(refusal(with(kTorchrun, "LOCAL_WORLD_SIZE", "5")).find("LOCAL_WORLD_SIZE=5 is above WORLD_SIZE=4") == 0);
   CHECK(refusal(with(kSlurm, "SLURM_PROCID", "4")).find("SLURM_PROCID=4") == 0);
   CHECK(refusal(with(kOpenMpi, "OMPI_COMM_WORLD_RANK", "-1")).find("OMPI_COMM_WORLD_RANK='-1'") == 0);

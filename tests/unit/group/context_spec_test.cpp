@@ -53,6 +53,19 @@ TEST_CASE("environment: nothing set is a world of one", "[group]") {
 
 TEST_CASE("environment: a rank outside its world is refused", "[group]") {
   CHECK(mentions(message({{"COL_RANK", "9"}, {"COL_WORLD_SIZE", "4"}}), "COL_RANK=9 is not below COL_WORLD_SIZE=4"));
+  const auto contradicting = [&](const std::string& name, const std::string& value, const std::string& words) {
+    return mentions(message({{"COL_RANK", "1"},
+                             {"COL_WORLD_SIZE", "4"},
+                             {"COL_LOCAL_WORLD_SIZE", "2"},
+                             {"COL_NNODES", name == "COL_NNODES" ? value : "2"},
+                             {name == "COL_NNODES" ? "COL_LOCAL_RANK" : name, name == "COL_NNODES" ? "1" : value}}),
+                    words);
+  };
+  CHECK(contradicting("COL_LOCAL_RANK", "2", "COL_LOCAL_RANK=2 is not below COL_LOCAL_WORLD_SIZE=2"));
+  CHECK(contradicting("COL_NODE_RANK", "2", "COL_NODE_RANK=2 is not below COL_NNODES=2"));
+  CHECK(contradicting("COL_NNODES", "5", "COL_NNODES=5 is above COL_WORLD_SIZE=4"));
+  CHECK(mentions(message({{"COL_RANK", "1"}, {"COL_WORLD_SIZE", "4"}, {"COL_LOCAL_WORLD_SIZE", "5"}}),
+                 "COL_LOCAL_WORLD_SIZE=5 is above COL_WORLD_SIZE=4"));
 }
 
 TEST_CASE("environment: half a description is refused", "[group]") {

@@ -286,7 +286,7 @@ TEST_CASE("meet: a timeout names the ranks that did not come; then they can meet
   // Only rank 0 knows about all.
   for (const Outcome& outcome : run({1, 2}, 4, 300ms))
     check_ending(outcome, {ErrorCode::timeout, 0, "rank 0 did not come"});
-  check_ending(run({0}, 100, 300ms).front(), {ErrorCode::timeout, -1, "18, 19, 20 and 79 more did not come"});
+  check_ending(run({0}, 100, 300ms).front(), {ErrorCode::timeout, -1, "ranks 1-99 did not come"});
   check_good(run({0, 1, 2, 3}, 4, 20s));
 }
 

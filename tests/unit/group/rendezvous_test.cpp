@@ -4,11 +4,17 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cmath>
+#include <cstdio>
 #include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "group/call/operation.hpp"
+#include "group/join/join.hpp"
 #include "support/catch.hpp"
+#include "support/counting_store.hpp"
 #include "support/ranks.hpp"
 #include "unit/group/stuck_backend.hpp"
 
@@ -56,7 +62,7 @@ TEST_CASE("rendezvous: a world size that disagrees is found at once, and every r
 TEST_CASE("rendezvous: a rank beyond the world that others believe in is found", "[group]") {
   // Rank 2 was told of a world of three, ranks 0 and 1 of two: they could meet without it.
   const auto outcomes = col::test::run_threads(3, [&](int rank, col::Context& context) {
-    if (rank != 2) name_scope(context)->wait_for("member/2", 10s);
+    if (rank != 2) name_scope(context)->wait_for("m/2", 10s);
     context.init_group(stuck(rank, rank == 2 ? 3 : 2));
   });
   check_ended(outcomes, {ErrorCode::mismatch, {}, {"world size"}});
@@ -242,6 +248,80 @@ TEST_CASE("rendezvous: a group can be destroyed and made again many times, leavi
   col::test::check_all_good(outcomes);
   // The group's record stays, for those who adopt it, and what this backend leaves behind: two keys a round.
   CHECK(store->num_keys() == 1 + 50 * 2);
+}
+
+TEST_CASE("rendezvous: the roster is read once a host, a rank makes few rounds, and the bytes stay within bounds",
+          "[group]") {
+  for (const int hosts : {1, 2, 8}) {
+    double least = 0, most = 0;
+    for (const int size : {8, 32, 128, 512}) {
+      const auto store = col::make_memory_store();
+      std::vector<std::size_t> bytes(static_cast<std::size_t>(size)), rounds(bytes.size());
+      const auto outcomes = col::test::run_threads(size, [&](int rank, col::Context&) {
+        const auto counted = std::make_shared<col::test::CountingStore>(store);
+        const auto scope =
+            col::make_prefix_store(col::make_prefix_store(counted, "job/colrun.4711#0"), "group/default");
+        col::group::Member self;
+        self.world_size = size;
+        self.backend = "automatic";
+        self.nonce = col::group::random_nonce();
+        self.process_nonce = col::group::random_nonce();
+        const std::string host = std::to_string(rank / (size / hosts));
+        self.peer = {rank,         rank,        getpid(), "node" + host, "8c9d0bd3-7a3e-4f0e-9c53-5f1d2ab43f" + host,
+                     "4026531840", "4026531836"};
+        col::WaitContext wait(col::Deadline::after(60s));
+        const col::group::Roster roster = col::group::meet("default", self, *scope, wait);
+        const auto self_place = static_cast<std::size_t>(rank);
+        bytes[self_place] = counted->bytes();
+        rounds[self_place] = counted->rounds();
+        col::test::expect(roster.members.size() == bytes.size() && roster.token != 0, "the roster");
+        for (int other = 0; other < size; ++other) {
+          const col::PeerInfo& peer = roster.members[static_cast<std::size_t>(other)].peer;
+          col::test::expect(peer.rank == other && peer.hostname == "node" + std::to_string(other / (size / hosts)) &&
+                                peer.pid == getpid(),
+                            "a member");
+        }
+        store->add("met", 1);  // the roster stays open until all have read it
+        while (store->add("met", 0) < size) std::this_thread::sleep_for(1ms);
+        if (rank == 0) col::group::forget(roster, *scope, wait);
+      });
+      col::test::check_all_good(outcomes);
+      CHECK(store->num_keys() == 1);  // "met"
+      std::size_t sum = 0, leaders = 0;
+      for (const std::size_t one : bytes) sum += one;
+      std::printf(
+          "rendezvous: %d hosts, %3d ranks: %7zu bytes of the store, of %7d that may be; rounds: rank 0 %zu, the last "
+          "%zu\n",
+          hosts, size, sum, 1024 * size + 64 * size * hosts, rounds.front(), rounds.back());
+      // A host has a line in the roster, which counts where a rank has a host of its own.
+      if (size > hosts) CHECK(sum <= static_cast<std::size_t>(1024 * size + 64 * size * hosts));
+      for (const std::size_t one : rounds) leaders += one > 1 ? 1 : 0;
+      if (size <= 32) {  // more may take so long on a busy machine that they look around
+        CHECK(rounds.back() <= (size == hosts ? 2U : 1U));
+        CHECK(leaders <= static_cast<std::size_t>(hosts) + 1);
+      }
+      (size == 8 ? least : most) = static_cast<double>(sum);
+    }
+    std::printf("rendezvous: %d hosts: the bytes grow with the number of ranks to the power of %.2f\n", hosts,
+                std::log(most / least) / std::log(512.0 / 8));
+  }
+}
+
+TEST_CASE("rendezvous: many ranks that are missing are named together", "[group]") {
+  CHECK(col::group::ranks_text({3}) == "rank 3");
+  CHECK(col::group::ranks_text({3, 4}) == "ranks 3, 4");
+  CHECK(col::group::ranks_text({1, 3, 4, 5, 9, 120, 121, 122, 123}) == "ranks 1, 3-5, 9, 120-123");
+  std::vector<int> odd;
+  for (int rank = 1; rank < 100; rank += 2) odd.push_back(rank);
+  const std::string text = col::group::ranks_text(odd);
+  CHECK(text.starts_with("ranks 1, 3, 5"));
+  CHECK(text.ends_with("39 and 30 more"));
+  const auto outcomes = col::test::run_threads(4, [](int rank, col::Context& context) {
+    col::GroupSpec spec = stuck(rank, 40);
+    spec.timeout = 1s;
+    context.init_group(spec);
+  });
+  check_ended(outcomes, {ErrorCode::timeout, {}, {"ranks 4-39 to join group 'default'"}, 3});
 }
 
 TEST_CASE("rendezvous: wrong arguments are refused before anybody waits", "[group]") {

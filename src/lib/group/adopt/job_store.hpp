@@ -6,12 +6,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include <col/store.hpp>
 
 #include "group/adopt/job_directory.hpp"
+#include "store/base/run.hpp"
 
 namespace col::group::adopt {
 
@@ -24,7 +26,7 @@ enum class Leaving {
 
 // A rank that has left and uses the store again comes back, so that col::init() after col::finalize() works. Only
 // erase() does not bring it back, because late clean-up consists of it: it does nothing then.
-class AdoptedStore : public Store {
+class AdoptedStore : public Store, public store::RunExtension {
  public:
   // This rank no longer needs the store. Does nothing in a process that was forked from the one that is in it.
   virtual void leave(Leaving why) noexcept = 0;
@@ -36,6 +38,9 @@ class AdoptedStore : public Store {
   std::optional<std::string> compare_set(std::string_view key, std::optional<std::string_view> expected,
                                          std::string_view desired) final {
     return reach()->compare_set(key, expected, desired);
+  }
+  void run(std::span<store::Call> calls, WaitContext& wait, const store::Answered& answered) final {
+    store::run(*reach(wait), calls, wait, answered);
   }
   std::size_t num_keys(std::string_view prefix = {}) final { return reach()->num_keys(prefix); }
   bool erase(std::string_view key) final {

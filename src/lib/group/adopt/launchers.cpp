@@ -84,8 +84,10 @@ std::optional<LaunchedRank> from_torchrun(const Lookup& lookup) {
   const auto local_size = variables.size("LOCAL_WORLD_SIZE");
   own.local_rank = *variables.index("LOCAL_RANK", local_size.value_or(own.world_size),
                                     local_size ? "LOCAL_WORLD_SIZE" : "WORLD_SIZE");
-  if (const auto groups = variables.size("GROUP_WORLD_SIZE"); groups > 1)
-    own.several_hosts = say("GROUP_WORLD_SIZE", *groups);
+  if (const auto groups = variables.size("GROUP_WORLD_SIZE")) {
+    (void)variables.index("GROUP_RANK", *groups, "GROUP_WORLD_SIZE");
+    if (*groups > 1) own.several_hosts = say("GROUP_WORLD_SIZE", *groups);
+  }
   if (local_size) {
     set_local_size(own, *local_size, "LOCAL_WORLD_SIZE", "WORLD_SIZE");
   } else if (own.local_rank != own.rank) {

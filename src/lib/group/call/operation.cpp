@@ -1,7 +1,10 @@
 #include "group/call/operation.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -69,7 +72,21 @@ std::uint64_t fingerprint(std::uint64_t group_token, const Request& request, con
 }
 
 std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+  constexpr std::size_t kMostParts = 20, kShortestRun = 3;
+  std::vector<std::string> parts;
+  std::size_t named = 0;
+  while (named < ranks.size() && parts.size() < kMostParts) {
+    std::size_t end = named + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    if (end - named >= kShortestRun)
+      parts.push_back(fmt::format("{}-{}", ranks[named], ranks[end - 1]));
+    else
+      parts.push_back(fmt::format("{}", fmt::join(ranks.begin() + static_cast<std::ptrdiff_t>(named),
+                                                  ranks.begin() + static_cast<std::ptrdiff_t>(end), ", ")));
+    named = end;
+  }
+  return fmt::format("{} {}{}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(parts, ", "),
+                     named < ranks.size() ? fmt::format(" and {} more", ranks.size() - named) : "");
 }
 
 namespace {

@@ -42,7 +42,7 @@ std::string describe(const Request& request, const CallForm& form = {});
 // The same as a number. Two calls of a group have the same number only if they differ in nothing but their memory.
 std::uint64_t fingerprint(std::uint64_t group_token, const Request& request, const CallForm& form = {});
 
-// "rank 3" or "ranks 3, 5".
+// "rank 3", or "ranks 3, 5, 8-15"; not more than a line can hold.
 std::string ranks_text(const std::vector<int>& ranks);
 
 // The call of a rank that has left in good order, for messages.

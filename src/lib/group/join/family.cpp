@@ -185,28 +185,46 @@ void Family::require_free(std::string_view call, const std::vector<Wish>& wishes
                           fmt::format("{}: rank {} is in a group {} already; choose another name", call, rank, name));
 }
 
+// What the ranks of a child know of one another by this group. Every rank of this group calls it.
+Connected Family::relatives(std::span<const int> ranks, const std::vector<Wish>& wishes) {
+  Connected known;
+  // As this group's token is equal on no others, so is this one.
+  known.token = core::Hash().add(core_.token()).add(++connectings_).add(ranks.empty() ? -1 : ranks.front()).value();
+  known.backend = lanes_.backend();
+  known.peers.reserve(ranks.size());
+  for (const int rank : ranks) {
+    known.peers.push_back(core_.surroundings().peers[static_cast<std::size_t>(rank)]);
+    known.peers.back().rank = static_cast<int>(known.peers.size()) - 1;
+    known.may_stage |= wishes[static_cast<std::size_t>(rank)].uses_gpu;
+  }
+  return known;
+}
+
 // Connects `ranks` by memory that the ranks of this group have in common: the first of them says where. Every rank of
-// this group calls it. Nothing if they have none, and on a rank that is not listed.
-std::optional<Connected> Family::plant(std::span<const int> ranks, const std::string& child,
-                                       const std::vector<Wish>& wishes) {
-  if (!std::all_of(wishes.begin(), wishes.end(), [](const Wish& wish) { return wish.has_nursery; })) return {};
-  const std::uint64_t number = ++plantings_;
+// this group calls it. Without such memory they need not meet either, if they do not run on GPUs, but have to connect.
+// Nothing on a rank that is not listed.
+std::optional<Connected> Family::connect(std::span<const int> ranks, const std::string& child,
+                                         const std::vector<Wish>& wishes) {
+  Connected known = relatives(ranks, wishes);
+  const bool on_host = core_.device().type == Device::Type::cpu && lanes_.backend() != "self";
   const auto self = std::find(ranks.begin(), ranks.end(), core_.rank());
   const bool joins = self != ranks.end() && ranks.size() > 1;
-  Connected connected;
+  if (!std::all_of(wishes.begin(), wishes.end(), [](const Wish& wish) { return wish.has_nursery; })) {
+    if (!joins || !on_host) return {};
+    return known;
+  }
   ConnectRequest request;
   request.group = child;
   request.size = static_cast<int>(ranks.size());
+  request.token = known.token;
   std::optional<std::uint64_t> place;
   if (joins) {
     request.rank = static_cast<int>(self - ranks.begin());
-    // As this group's token is equal on no others, so is this one.
-    request.token = core::Hash().add(core_.token()).add(number).add(ranks.front()).value();
     if (request.rank == 0) {
       try {
         if (auto seedling = lanes_.own().memory->plant(request)) {
           place = seedling->place;
-          connected.channel = std::move(seedling->channel);
+          known.channel = std::move(seedling->channel);
         }
       } catch (const std::bad_alloc&) {  // the others must hear something
       }
@@ -215,17 +233,8 @@ std::optional<Connected> Family::plant(std::span<const int> ranks, const std::st
   const auto places = exchange(place);
   if (!joins) return {};
   place = places[static_cast<std::size_t>(ranks.front())];
-  if (!place) return {};
-  if (request.rank != 0) connected.channel = lanes_.own().memory->planted(*place, request);
-  connected.token = request.token;
-  connected.backend = lanes_.backend();
-  connected.peers.reserve(ranks.size());
-  for (const int rank : ranks) {
-    connected.peers.push_back(core_.surroundings().peers[static_cast<std::size_t>(rank)]);
-    connected.peers.back().rank = static_cast<int>(connected.peers.size()) - 1;
-    connected.may_stage |= wishes[static_cast<std::size_t>(rank)].uses_gpu;
-  }
-  return connected;
+  if (place && request.rank != 0) known.channel = lanes_.own().memory->planted(*place, request);
+  return known;
 }
 
 Group Family::split(std::string_view kind, int color, int key) {
@@ -251,7 +260,7 @@ Group Family::split(std::string_view kind, int color, int key) {
       };
       return key_of(a) < key_of(b);
     });
-    connected = plant(ranks, child, wishes);
+    connected = connect(ranks, child, wishes);
   }
   return make(ranks, std::move(child), std::move(connected));
 }
@@ -280,7 +289,7 @@ Group Family::subgroup(std::span<const int> ranks, std::string child, const std:
   std::optional<Connected> connected;
   {
     const Use use(access_, core_.timeout());
-    connected = plant(ranks, child, wishes);
+    connected = connect(ranks, child, wishes);
   }
   // Somebody may look for a name that the user has chosen.
   if (connected) connected->has_record = true;

@@ -61,7 +61,9 @@ class Family {
   std::vector<T> exchange(const T& own);
   std::vector<Wish> exchange_wishes(Wish own);
   void require_free(std::string_view call, const std::vector<Wish>& wishes, const std::string& name) const;
-  std::optional<Connected> plant(std::span<const int> ranks, const std::string& child, const std::vector<Wish>& wishes);
+  Connected relatives(std::span<const int> ranks, const std::vector<Wish>& wishes);
+  std::optional<Connected> connect(std::span<const int> ranks, const std::string& child,
+                                   const std::vector<Wish>& wishes);
   Group make(std::span<const int> ranks, std::string child, std::optional<Connected> connected);
   std::vector<int> staying(std::span<const int> excluded) const;
   std::string agree_to_shrink(std::span<const int> excluded, const std::vector<int>& ranks, std::string child);
@@ -72,9 +74,9 @@ class Family {
   Collectives& collectives_;
   const Host& host_;
   const bool is_high_priority_stream_;
-  std::uint64_t children_ = 0;  // calls of split()
-  std::uint64_t plantings_ = 0;
-  std::uint64_t shrinks_ = 0;  // calls of shrink()
+  std::uint64_t children_ = 0;     // calls of split()
+  std::uint64_t connectings_ = 0;  // calls of connect()
+  std::uint64_t shrinks_ = 0;      // calls of shrink()
 };
 
 }  // namespace col::group

@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "core/duration.hpp"
+#include "group/call/operation.hpp"
 #include "group/diagnosis/failure.hpp"
 #include "group/join/decoded.hpp"
 #include "group/join/host.hpp"
@@ -41,7 +42,6 @@ constexpr Duration kVotes = 300ms;
 constexpr int kMostVoters = 4096;
 // A refusal of an earlier meeting stays until rank 0 comes again. It gets this long to come.
 constexpr Duration kOldRefusal = 300ms;
-constexpr std::size_t kNamedRanks = 20;  // in one message
 // How long a try to reach the store takes, which may come late; then what may end the wait is asked. Each takes twice
 // as long as the one before, because a busy host may need that.
 constexpr Duration kFirstTry = 400ms, kLongestTry = 3200ms;
@@ -82,14 +82,6 @@ void fields(Twice& twice, Visit& visit) {
   visit("error", error);
 }
 
-std::string in_words(const std::vector<int>& ranks) {
-  const std::size_t named = std::min(ranks.size(), kNamedRanks);
-  std::string text = fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks",
-                                 fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(named), ", "));
-  if (named < ranks.size()) text += fmt::format(" and {} more", ranks.size() - named);
-  return text;
-}
-
 // Whether the process of that announcement has certainly ended: false for one elsewhere.
 bool has_ended(const Member& member) {
   const Host& host = this_host();
@@ -112,6 +104,7 @@ class JobMeeting final : public WaitObserver {
       : spec_(spec), scope_(scope), wait_(deadline, nullptr, nullptr, this, &spec.interrupt) {
     const Host& host = this_host();
     self_.world_size = spec.world_size;
+    self_.backend = to_string(Backend::automatic);  // nobody asks for one
     self_.nonce = random_nonce();
     self_.process_nonce = core::ProcessId::self().word();  // unlike a pid, also tells whether the process still runs
     self_.peer = {spec.rank,         spec.rank, ::getpid(), host.hostname, host.boot_id, host.network_namespace,
@@ -388,7 +381,7 @@ void JobMeeting::on_timeout(Duration budget) {
   throw Error(ErrorCode::timeout,
               fmt::format("{} did not come to the meeting of job '{}' ({} ranks) in {}{}; start all ranks with one "
                           "store and one job_id, look at what those print, or allow more time",
-                          in_words(absent), spec_.job_id, spec_.world_size, time,
+                          ranks_text(absent), spec_.job_id, spec_.world_size, time,
                           leads() || heard_ ? "" : ", so others may be missing too"),
               {}, culprit, culprit);
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -27,11 +28,15 @@ std::string make_text(std::string_view job) {
 }  // namespace
 
 JobNotice::JobNotice(Store& unscoped, std::string_view group, int rank, std::string_view job)
-    : unscoped_(unscoped), key_(notice_key(group, rank)), text_(make_text(job)) {
+    : unscoped_(unscoped), key_(notice_key(group, rank)), text_(make_text(job)) {}
+
+void JobNotice::post() {
+  if (std::exchange(is_posted_, true)) return;
   unscoped_.set(key_, text_);
 }
 
 void JobNotice::remove() noexcept {
+  if (!is_posted_) return;
   try {
     if (unscoped_.get(key_) == text_) unscoped_.erase(key_);
   } catch (const std::exception&) {  // the store went with its job, and the notice with it

@@ -11,11 +11,13 @@
 
 namespace col::group {
 
-// The notice of this process. A process that has not joined leaves it behind, for others who give up later. It counts
-// as long as the process lives.
+// The notice of this process, written when it has waited for a while. A process that has not joined leaves it behind,
+// for others who give up later. It counts as long as the process lives.
 class JobNotice {
  public:
   JobNotice(Store& unscoped, std::string_view group, int rank, std::string_view job);
+  // Writes it, the first time.
+  void post();
   void remove() noexcept;
   JobNotice(const JobNotice&) = delete;
   JobNotice& operator=(const JobNotice&) = delete;
@@ -24,6 +26,7 @@ class JobNotice {
   Store& unscoped_;
   std::string key_;
   std::string text_;
+  bool is_posted_ = false;
 };
 
 struct ForeignRank {

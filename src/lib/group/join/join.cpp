@@ -112,16 +112,29 @@ void look_for_other_job(const JoinRequest& request) {
 Roster meet_others(const JoinRequest& request, std::string_view backend, Store& name_scope, WaitContext& wait) {
   JobNotice notice(*request.context.store, request.spec.name, request.spec.rank, request.job);
   try {
-    Roster roster = meet(request.spec.name, describe_self(request, backend), name_scope, wait);
+    Roster roster =
+        meet(request.spec.name, describe_self(request, backend), name_scope, wait, [&notice] { notice.post(); });
     notice.remove();
     return roster;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::timeout) {
+      notice.post();
       look_for_standing_group(request);
       look_for_other_job(request);
     }
     throw;
   }
+}
+
+Roster roster_of(const Connected& relatives) {
+  Roster roster;
+  roster.token = relatives.token;
+  for (const PeerInfo& peer : relatives.peers) {
+    roster.members.emplace_back();
+    roster.members.back().peer = peer;
+    roster.members.back().uses_gpu = relatives.may_stage;
+  }
+  return roster;
 }
 
 void log_group(const GroupSpec& spec, const BackendFactory& factory, const ConnectRequest& request) {
@@ -184,9 +197,11 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   // So that others see what this rank waits in.
   if (request.record != nullptr) request.record->begin(spec.name, 0, "init_group", 0);
   const auto name_scope = name_scope_of(request);
-  const Roster roster = meet_others(request, wanted, *name_scope, wait);
+  const Connected* const relatives = request.relatives;
+  const Roster roster = relatives != nullptr ? roster_of(*relatives) : meet_others(request, wanted, *name_scope, wait);
 
   GroupParts parts;
+  if (relatives != nullptr) parts.core.has_record = relatives->has_record;
   set_scope(parts, request, name_scope, roster.token);
   for (const Member& member : roster.members) {
     parts.core.surroundings.peers.push_back(member.peer);
@@ -225,7 +240,8 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   }
   parts.connections.channel = factory.connect(connect, wait);
   if (spec.rank == 0) {
-    forget(roster, *name_scope);  // every rank has read it, or it would not be connected
+    // Every rank has read it, or it would not be connected.
+    if (relatives == nullptr) forget(roster, *name_scope, wait);
     publish(request, factory, connect, parts);
   }
   parts.connections.backend = factory.name();

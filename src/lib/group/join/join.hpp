@@ -13,6 +13,8 @@
 
 namespace col::group {
 
+struct Connected;
+
 struct JoinRequest {
   const GroupSpec& spec;
   const ContextSpec& context;        // its timeout is set
@@ -23,6 +25,7 @@ struct JoinRequest {
   const std::vector<int>& members;  // the job's ranks of the group, in order; empty: not known before they meet
   bool write_record = true;         // false if the group is adopted by a record that somebody else wrote
   bool names_wire = false;  // the backend of `spec` is what the ranks of different hosts use: see fitting_backend()
+  const Connected* relatives = nullptr;  // the ranks know one another by a group that they have in common
 };
 
 // What two processes, or two attempts of one, never have in common.
@@ -44,9 +47,9 @@ struct GroupParts {
 // Blocks until all ranks have joined. Errors as for Context::init_group.
 GroupParts join(const JoinRequest& request);
 
-// Ranks of another group that have connected already.
+// Ranks of another group that have connected already, or that need not meet to do so.
 struct Connected {
-  std::unique_ptr<Channel> channel = {};
+  std::unique_ptr<Channel> channel = {};  // null: they have not connected
   std::string backend = {};
   std::uint64_t token = 0;           // as of ConnectRequest
   std::vector<PeerInfo> peers = {};  // in rank order
@@ -54,7 +57,7 @@ struct Connected {
   bool has_record = false;           // whether the store is to have a record of the group
 };
 
-// Does not block.
+// Requires a channel. Does not block.
 GroupParts join_connected(const JoinRequest& request, Connected connected);
 
 }  // namespace col::group

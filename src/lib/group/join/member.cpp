@@ -1,39 +1,112 @@
 #include "group/join/member.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "group/call/operation.hpp"
 #include "group/join/decoded.hpp"
 #include "json/json_fields.hpp"
 
 namespace col::group {
 
+// What the kernel calls "net:[4026531833]", without what is the same everywhere. Texts of other kinds stay as they are.
+struct Namespace {
+  std::string_view kind;
+};
+
+std::string shortened(std::string_view name, Namespace space) {
+  const std::string begin = fmt::format("{}:[", space.kind);
+  const bool is_usual = name.starts_with(begin) && name.ends_with(']');
+  return std::string(is_usual ? name.substr(begin.size(), name.size() - begin.size() - 1) : name);
+}
+
+std::string restored(const std::string& name, Namespace space) {
+  const bool is_number = !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
+  return is_number ? fmt::format("{}:[{}]", space.kind, name) : name;
+}
+
+constexpr Namespace kNetwork{"net"}, kPids{"pid"};
+const std::string kUsualBackend(to_string(Backend::automatic));
+
+// Each rank writes one, and rank 0 reads them all: so names are short, and what is as usual is left out.
 template <class Visit>
 void fields(Member& member, Visit& visit) {
   auto& [world_size, backend, names_wire, protocol, nonce, process_nonce, uses_gpu, gpu, why_no_gpu, alone_on_gpu,
          peer] = member;
   auto& [rank, global_rank, pid, hostname, boot_id, network_namespace, pid_namespace] = peer;
-  visit("world_size", world_size);
-  visit("backend", backend);
-  visit("names_wire", names_wire);
+  visit("w", world_size);
+  visit.if_set("b", backend, backend != kUsualBackend);
+  visit.if_set("names_wire", names_wire, names_wire);
   visit("protocol", protocol);
-  visit("nonce", nonce);
-  visit("process_nonce", process_nonce);
-  visit("uses_gpu", uses_gpu);
-  visit("gpu", gpu);
-  visit("no_nccl", why_no_gpu);
-  visit("alone_on_gpu", alone_on_gpu);
-  visit("rank", rank);
-  visit("global_rank", global_rank);
+  visit("n", nonce);
+  visit("p", process_nonce);
+  visit.if_set("uses_gpu", uses_gpu, uses_gpu);
+  visit.if_set("gpu", gpu, !gpu.empty());
+  visit.if_set("no_nccl", why_no_gpu, !why_no_gpu.empty());
+  visit.if_set("alone_on_gpu", alone_on_gpu, !alone_on_gpu.empty());
+  visit("r", rank);
+  visit.if_set("in_job", global_rank, global_rank != 0);
   visit("pid", pid);
-  visit("hostname", hostname);
-  visit("boot_id", boot_id);
-  visit("network_namespace", network_namespace);
-  visit("pid_namespace", pid_namespace);
+  visit("h", hostname);
+  visit("boot", boot_id);
+  visit("net", network_namespace);
+  visit("ns", pid_namespace);
 }
+
+namespace {
+
+// Where ranks are: name, boot id, namespaces.
+using Where = std::vector<std::string>;
+
+Where where_is(const PeerInfo& peer) {
+  return {peer.hostname, peer.boot_id, shortened(peer.network_namespace, kNetwork),
+          shortened(peer.pid_namespace, kPids)};
+}
+
+// What only some ranks have to say.
+struct Special {
+  int rank = 0;
+  bool names_wire = false, uses_gpu = false;
+  std::string gpu = {}, why_no_gpu = {}, alone_on_gpu = {};
+};
+
+template <class Visit>
+void fields(Special& special, Visit& visit) {
+  auto& [rank, names_wire, uses_gpu, gpu, why_no_gpu, alone_on_gpu] = special;
+  visit("rank", rank);
+  visit.if_set("names_wire", names_wire, names_wire);
+  visit.if_set("uses_gpu", uses_gpu, uses_gpu);
+  visit.if_set("gpu", gpu, !gpu.empty());
+  visit.if_set("no_nccl", why_no_gpu, !why_no_gpu.empty());
+  visit.if_set("alone_on_gpu", alone_on_gpu, !alone_on_gpu.empty());
+}
+
+struct RosterText {
+  std::uint64_t token = 0;
+  std::vector<Where> hosts = {};
+  std::vector<int> host_of = {};        // by rank: a place in `hosts`
+  std::vector<std::int64_t> pids = {};  // by rank
+  std::vector<int> global_ranks = {};   // by rank; empty: as in the group
+  std::vector<Special> special = {};
+};
+
+template <class Visit>
+void fields(RosterText& roster, Visit& visit) {
+  auto& [token, hosts, host_of, pids, global_ranks, special] = roster;
+  visit("token", token);
+  visit("hosts", hosts);
+  visit("host_of", host_of);
+  visit("pids", pids);
+  visit("in_job", global_ranks);
+  visit("special", special);
+}
+
+}  // namespace
 
 template <class Visit>
 void fields(GroupRecord& record, Visit& visit) {
@@ -61,7 +134,7 @@ const std::vector<Setting>& settings() {
 }
 
 std::string who(const std::vector<int>& ranks, const std::map<int, Member>& members) {
-  if (ranks.size() > 1) return fmt::format("ranks {} say", fmt::join(ranks, ", "));
+  if (ranks.size() > 1) return ranks_text(ranks) + " say";
   const PeerInfo& peer = members.at(ranks.front()).peer;
   return fmt::format("rank {} (pid {} on {}) says", peer.rank, peer.pid, peer.hostname);
 }
@@ -89,12 +162,23 @@ std::optional<Error> disagreement_on(const Setting& setting, std::string_view gr
 }  // namespace
 
 // Names are arbitrary bytes, JSON strings are UTF-8: what is not is replaced. They are for messages and comparison.
+// As fields() has it: the rank in the job counts from 1 there, and is 0 if it is as in the group.
 std::string Member::encode() const {
-  return core::json_line(*this);
+  Member text = *this;
+  text.peer.global_rank = peer.global_rank == peer.rank ? 0 : peer.global_rank + 1;
+  text.peer.network_namespace = shortened(peer.network_namespace, kNetwork);
+  text.peer.pid_namespace = shortened(peer.pid_namespace, kPids);
+  return core::json_line(text);
 }
 
 Member Member::decode(std::string_view text) {
-  return decoded<Member>(text, "announcement of a rank");
+  auto member = decoded<Member>(text, "announcement of a rank");
+  PeerInfo& peer = member.peer;
+  if (member.backend.empty()) member.backend = kUsualBackend;
+  peer.global_rank = peer.global_rank == 0 ? peer.rank : peer.global_rank - 1;
+  peer.network_namespace = restored(peer.network_namespace, kNetwork);
+  peer.pid_namespace = restored(peer.pid_namespace, kPids);
+  return member;
 }
 
 bool agree(const Member& a, const Member& b) {
@@ -109,12 +193,66 @@ std::optional<Error> disagreement(std::string_view group, const std::map<int, Me
   return std::nullopt;
 }
 
-std::string encode_roster(const std::vector<Member>& members) {
-  return core::json_line(members);
+std::string encode_roster(std::uint64_t token, const std::vector<Member>& members) {
+  RosterText roster{.token = token};
+  const bool as_in_job = std::all_of(members.begin(), members.end(),
+                                     [](const Member& one) { return one.peer.global_rank == one.peer.rank; });
+  for (const Member& member : members) {
+    const PeerInfo& peer = member.peer;
+    const Where where = where_is(peer);
+    // Neighbours in rank are mostly on one host.
+    const auto found = std::find(roster.hosts.rbegin(), roster.hosts.rend(), where);
+    roster.host_of.push_back(static_cast<int>(roster.hosts.rend() - found) - 1);
+    if (found == roster.hosts.rend()) {
+      roster.host_of.back() = static_cast<int>(roster.hosts.size());
+      roster.hosts.push_back(where);
+    }
+    roster.pids.push_back(peer.pid);
+    if (!as_in_job) roster.global_ranks.push_back(peer.global_rank);
+    if (member.names_wire || member.uses_gpu || !member.gpu.empty() || !member.why_no_gpu.empty())
+      roster.special.push_back(
+          {peer.rank, member.names_wire, member.uses_gpu, member.gpu, member.why_no_gpu, member.alone_on_gpu});
+  }
+  return core::json_line(roster);
 }
 
-std::vector<Member> decode_roster(std::string_view text) {
-  return decoded<std::vector<Member>>(text, "roster of a group");
+std::vector<Member> decode_roster(std::string_view text, std::uint64_t token, const Member& self) {
+  auto roster = decoded<RosterText>(text, "roster of a group");
+  const std::size_t size = roster.host_of.size();
+  const auto fits = [&](int host) {
+    const auto place = static_cast<std::size_t>(host);
+    return host >= 0 && place < roster.hosts.size() && roster.hosts[place].size() == where_is({}).size();
+  };
+  if (roster.token != token || size != static_cast<std::size_t>(self.world_size) || roster.pids.size() != size ||
+      (!roster.global_ranks.empty() && roster.global_ranks.size() != size) ||
+      !std::all_of(roster.host_of.begin(), roster.host_of.end(), fits))
+    throw Error(ErrorCode::internal, "the roster of a group in the store is of another group");
+  std::vector<Member> members(size);
+  for (std::size_t rank = 0; rank < size; ++rank) {
+    Member& member = members[rank];
+    member.world_size = self.world_size;
+    member.backend = self.backend;
+    member.protocol = self.protocol;
+    const Where& where = roster.hosts[static_cast<std::size_t>(roster.host_of[rank])];
+    const auto number = static_cast<int>(rank);
+    member.peer = {number,
+                   roster.global_ranks.empty() ? number : roster.global_ranks[rank],
+                   roster.pids[rank],
+                   where[0],
+                   where[1],
+                   restored(where[2], kNetwork),
+                   restored(where[3], kPids)};
+  }
+  for (Special& special : roster.special) {
+    if (special.rank < 0 || static_cast<std::size_t>(special.rank) >= size) continue;
+    Member& member = members[static_cast<std::size_t>(special.rank)];
+    member.names_wire = special.names_wire;
+    member.uses_gpu = special.uses_gpu;
+    member.gpu = std::move(special.gpu);
+    member.why_no_gpu = std::move(special.why_no_gpu);
+    member.alone_on_gpu = std::move(special.alone_on_gpu);
+  }
+  return members;
 }
 
 std::string GroupRecord::encode() const {

@@ -42,9 +42,11 @@ bool agree(const Member& a, const Member& b);
 // The mismatch among `members` (by rank); nothing if they agree. It names the rank that differs from the majority.
 std::optional<Error> disagreement(std::string_view group, const std::map<int, Member>& members);
 
-// The members of a group in rank order, as one value.
-std::string encode_roster(const std::vector<Member>& members);
-std::vector<Member> decode_roster(std::string_view text);
+// The members of a group in rank order, as one text: what is the same on many is in it once. It has what members need
+// to know of one another: not nonces, nor what all have in common.
+std::string encode_roster(std::uint64_t token, const std::vector<Member>& members);
+// Throws internal if `text` is no roster, or the one of another token. `self`: one of its members.
+std::vector<Member> decode_roster(std::string_view text, std::uint64_t token, const Member& self);
 
 // How to join a group, kept in the store under its name. Rank 0 writes it when the group is complete, or a driver
 // writes it before any rank knows about the group (declare_group). A worker that meets the name uses it to adopt the

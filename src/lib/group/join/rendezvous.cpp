@@ -1,19 +1,46 @@
 #include "group/join/rendezvous.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <col/error.hpp>
 
 #include "core/hash.hpp"
+#include "group/call/operation.hpp"
 #include "group/diagnosis/failure.hpp"
+#include "group/join/decoded.hpp"
 #include "group/join/host.hpp"
+#include "group/join/shared_text.hpp"
+#include "json/json_fields.hpp"
+#include "store/base/run.hpp"
 
 namespace col::group {
+
+// What rank 0 tells the lowest rank of each host, and that one the other ranks of its host.
+struct Welcome {
+  std::uint64_t token = 0;
+  std::string roster = {};                                     // for the lowest rank of a host
+  std::vector<std::pair<int, std::uint64_t>> neighbours = {};  // for the same: rank and nonce of those it must tell
+  std::int64_t pid = 0;                                        // for the others: whose descriptor has the roster
+  int descriptor = -1;                                         // -1: the store has it
+};
+
+template <class Visit>
+void fields(Welcome& welcome, Visit& visit) {
+  auto& [token, roster, neighbours, pid, descriptor] = welcome;
+  visit("welcome", token);
+  visit.if_set("roster", roster, !roster.empty());
+  visit.if_set("tell", neighbours, !neighbours.empty());
+  visit.if_set("pid", pid, descriptor >= 0);
+  visit.if_set("fd", descriptor, descriptor >= 0);
+}
+
 namespace {
 
 using std::chrono::milliseconds;
@@ -22,37 +49,62 @@ using std::chrono::milliseconds;
 constexpr Duration kVotingTime = milliseconds(300);
 // When rank 0 starts a new attempt, it removes an older refusal. It gets this long to do so.
 constexpr Duration kStaleRefusal = milliseconds(300);
-// When a waiting rank first looks which others have come. It is later if there are many ranks, because each looks for
-// all others. And the longest time between looks.
-constexpr Duration kFirstLook = milliseconds(100), kLookForEach = milliseconds(4);
-constexpr Duration kLongestLookInterval = std::chrono::seconds(5);
+// When a waiting rank first looks which others have come. It is later if there are many ranks. And the longest time
+// between looks.
+constexpr Duration kFirstLook = milliseconds(200), kLookForEach = milliseconds(2);
+constexpr Duration kLongestLookInterval = std::chrono::seconds(1);
+constexpr int kFewRanks = 16;
+// When a meeting takes long.
+constexpr Duration kSlow = milliseconds(500);
 // More members than this are not looked for, whatever a rank claims.
 constexpr int kMaxVoters = 4096;
 
 constexpr std::string_view kRefused = "refused";
-constexpr std::string_view kWelcome = "welcome ";
+// What rank 0 says while it waits: the ranks that have not come.
+constexpr std::string_view kMissing = "missing";
+// How often a rank has taken its announcement back.
+constexpr std::string_view kTakenBack = "taken back";
+constexpr std::string_view kWelcome = "{\"welcome\"";
 
+// Short, as they pass for each rank several times.
 std::string member_key(int rank) {
-  return fmt::format("member/{}", rank);
+  return fmt::format("m/{}", rank);
 }
 std::string answer_key(std::uint64_t nonce) {
-  return fmt::format("answer/{:016x}", nonce);
+  return fmt::format("a/{:x}", nonce);
 }
 std::string roster_key(std::uint64_t token) {
-  return fmt::format("roster/{:016x}", token);
+  return fmt::format("roster/{:x}", token);
+}
+
+using Kind = store::Call::Kind;
+
+// Shares the roster with the other ranks of this host, and adds to `calls` what tells them where it is.
+void tell_neighbours(Roster& roster, const Welcome& told, std::vector<store::Call>& calls) {
+  if (told.neighbours.empty()) return;
+  roster.shared = share_text(told.roster);
+  Welcome answer{.token = told.token};
+  if (roster.shared) {
+    answer.pid = ::getpid();
+    answer.descriptor = roster.shared.get();
+  }
+  const std::string text = core::json_line(answer);
+  for (const auto& [rank, nonce] : told.neighbours)
+    calls.push_back({.kind = Kind::set, .key = answer_key(nonce), .value = text});
 }
 
 // One rank's attempt to join.
 class Attempt {
  public:
-  Attempt(std::string_view group, const Member& self, Store& scope, WaitContext& wait)
+  Attempt(std::string_view group, const Member& self, Store& scope, WaitContext& wait,
+          const std::function<void()>& when_slow)
       : group_(group),
         self_(self),
         scope_(scope),
         wait_(wait),
+        when_slow_(when_slow),
         started_(Deadline::Clock::now()),
-        look_interval_(std::max<Duration>(kFirstLook, self.world_size * kLookForEach)),
-        next_look_(started_ + look_interval_) {}
+        look_interval_(std::max<Duration>(kFirstLook, self.world_size * kLookForEach)) {}
 
   Roster run();
   void withdraw() noexcept;
@@ -61,30 +113,84 @@ class Attempt {
   std::vector<int> missing() const;
 
  private:
+  void ask(std::vector<store::Call>& calls, const store::Answered& answered = {});
+  bool ask_until_look(std::vector<store::Call>& calls, const store::Answered& answered);
+  store::Call announcement() const;
+  bool is_announced(const store::Call& call);
   void require_abandoned(std::string_view announcement) const;
-  void announce();
+
   Roster lead();
-  Roster follow();
+  bool gather();
   void collect(int world_size);
   bool still_there();
+  Roster answer();
   [[noreturn]] void refuse();
-  Roster welcome(std::string_view answer);
-  void look_around();
+  void say_missing();
+
+  Roster follow();
+  std::optional<std::string> look();
+  Roster welcome(const std::string& answer);
   void describe_missing();
+  void say_if_slow();
 
   std::string_view group_;
   const Member& self_;
   Store& scope_;
   WaitContext& wait_;
+  const std::function<void()>& when_slow_;
   Deadline::Clock::time_point started_;
   std::map<int, Member> members_;  // those that have been seen
   bool announced_ = false;
+  std::optional<std::string> expected_;  // what stands in place of the announcement
   Duration look_interval_;
-  Deadline::Clock::time_point next_look_;
+  std::optional<std::string> taken_back_;  // rank 0: the counter, when it began
+  std::string said_;                       // rank 0: the ranks that are missing
+  bool said_any_ = false;
+  std::optional<std::vector<int>> heard_;  // the others: that word
+  bool has_looked_ = false;
 };
 
-// An announcement may be replaced when its process has left it behind: this process in an earlier attempt, or one that
-// has died since.
+// ---- The store
+
+void Attempt::ask(std::vector<store::Call>& calls, const store::Answered& answered) {
+  store::run(scope_, calls, wait_, answered);
+}
+
+// Returns false if the time to look around has come before all had an answer. Not before the store has answered once:
+// to reach it may take long, and is not begun again and again.
+bool Attempt::ask_until_look(std::vector<store::Call>& calls, const store::Answered& answered) {
+  struct TimeToLook {};
+  const auto look_at = Deadline::Clock::now() + look_interval_;
+  WaitContext until_look(wait_.deadline(), wait_.page(), wait_.record());
+  until_look.meanwhile([&] {
+    wait_.check();
+    if (announced_ && Deadline::Clock::now() >= look_at) throw TimeToLook();
+  });
+  try {
+    store::run(scope_, calls, until_look, answered);
+    return true;
+  } catch (const TimeToLook&) {
+    look_interval_ = std::max(look_interval_, std::min(2 * look_interval_, kLongestLookInterval));
+    return false;
+  }
+}
+
+// ---- The announcement
+
+store::Call Attempt::announcement() const {
+  return {
+      .kind = Kind::compare_set, .key = member_key(self_.peer.rank), .value = self_.encode(), .expected = expected_};
+}
+
+// Whether this call has made the announcement. It may replace one that its process has left behind: this process in an
+// earlier attempt, or one that has died since. Then it must be made again.
+bool Attempt::is_announced(const store::Call& call) {
+  announced_ = call.answer == call.expected || call.answer == call.value;  // the latter: of a try whose answer was late
+  if (!announced_ && call.answer) require_abandoned(*call.answer);
+  expected_ = call.answer;
+  return announced_;
+}
+
 void Attempt::require_abandoned(std::string_view announcement) const {
   const Member other = Member::decode(announcement);
   const bool own = other.process_nonce == self_.process_nonce;
@@ -97,35 +203,35 @@ void Attempt::require_abandoned(std::string_view announcement) const {
       group_, self_.peer.rank);
 }
 
-void Attempt::announce() {
-  const std::string key = member_key(self_.peer.rank);
-  for (std::optional<std::string> expected;;) {
-    const auto before = scope_.compare_set(key, expected, self_.encode());
-    if (before == expected) break;
-    if (before) require_abandoned(*before);
-    expected = before;
-    wait_.check();
-  }
-  announced_ = true;
-}
-
+// The counter comes after the announcement: rank 0 then either has not seen that, or sees that it may be gone.
 void Attempt::withdraw() noexcept {
   if (!announced_) return;
   try {
     scope_.erase(member_key(self_.peer.rank));
+    scope_.add(kTakenBack, 1);
     scope_.erase(answer_key(self_.nonce));
+    if (said_any_) scope_.erase(kMissing);
   } catch (const std::exception&) {  // the store is gone with its job: nothing is left to withdraw from
   }
 }
 
+// Those who have come, in one trip.
 void Attempt::collect(int world_size) {
+  std::vector<store::Call> calls;
+  std::vector<int> ranks;
   for (int rank = 0; rank < world_size; ++rank) {
     if (members_.count(rank) != 0) continue;
-    if (const auto text = scope_.get(member_key(rank))) members_.emplace(rank, Member::decode(*text));
+    calls.push_back({.kind = Kind::get, .key = member_key(rank)});
+    ranks.push_back(rank);
   }
+  ask(calls, [&](std::size_t i) {
+    if (calls[i].answer) members_.emplace(ranks[i], Member::decode(*calls[i].answer));
+    return true;
+  });
 }
 
 std::vector<int> Attempt::missing() const {
+  if (heard_) return *heard_;
   std::vector<int> ranks;
   for (int rank = 0; rank < self_.world_size; ++rank) {
     if (members_.count(rank) == 0) ranks.push_back(rank);
@@ -133,40 +239,136 @@ std::vector<int> Attempt::missing() const {
   return ranks;
 }
 
-// Whether all announcements are still those that were read; forgets those that are not.
-bool Attempt::still_there() {
-  const auto changed = [&](const auto& entry) {
-    const auto text = scope_.get(member_key(entry.first));
-    return !text || Member::decode(*text).nonce != entry.second.nonce;
-  };
-  return std::erase_if(members_, changed) == 0;
+void Attempt::describe_missing() {
+  const std::vector<int> absent = missing();
+  wait_.describe(absent.empty() ? fmt::format("rank 0 to answer the ranks of group '{}'", group_)
+                                : fmt::format("{} to join group '{}'", ranks_text(absent), group_));
+}
+
+void Attempt::say_if_slow() {
+  if (Deadline::Clock::now() - started_ > kSlow) when_slow_();
 }
 
 Roster Attempt::run() {
-  announce();
+  members_.emplace(self_.peer.rank, self_);
   return self_.peer.rank == 0 ? lead() : follow();
 }
 
+// ---- Rank 0
+
 Roster Attempt::lead() {
-  scope_.erase(kRefused);
-  members_.emplace(0, self_);
-  for (;;) {
-    collect(self_.world_size + 1);  // one more: a rank that was told of a larger world
-    if (std::any_of(members_.begin(), members_.end(), [&](const auto& m) { return !agree(self_, m.second); })) refuse();
-    const std::vector<int> absent = missing();
-    if (absent.empty() && still_there()) break;
-    describe_missing();
-    wait_.check();
-    if (!absent.empty()) doze(scope_, member_key(absent.front()), wait_);
+  while (!announced_) {
+    std::vector<store::Call> calls{{.kind = Kind::erase, .key = std::string(kRefused)},
+                                   {.kind = Kind::erase, .key = std::string(kMissing)},
+                                   {.kind = Kind::get, .key = std::string(kTakenBack)},
+                                   announcement()};
+    ask(calls);
+    taken_back_ = calls[2].answer;
+    if (!is_announced(calls[3])) wait_.check();
   }
+  do {
+    while (!gather()) {
+      say_if_slow();
+      wait_.check();
+    }
+  } while (!still_there());
+  return answer();
+}
+
+// Waits for all announcements at once. Returns false if the time to look around has come.
+bool Attempt::gather() {
+  const int size = self_.world_size;
+  std::vector<store::Call> calls;
+  std::vector<int> ranks;
+  bool odd = false;
+  const auto look_for = [&](int rank) {
+    calls.push_back({.kind = Kind::wait, .key = member_key(rank)});
+    ranks.push_back(rank);
+  };
+  look_for(size);  // a rank that was told of a larger world
+  for (int rank = 1; rank < size; ++rank) {
+    if (members_.count(rank) == 0) look_for(rank);
+  }
+  std::size_t absent = calls.size() - 1;
+  describe_missing();
+  const bool all = absent == 0 || ask_until_look(calls, [&](std::size_t i) {
+                     const Member& member = members_.emplace(ranks[i], Member::decode(*calls[i].answer)).first->second;
+                     odd = odd || !agree(self_, member);
+                     if (ranks[i] < size) --absent;
+                     return !odd && absent > 0;
+                   });
+  if (odd) refuse();
+  if (all) return true;
+  say_missing();
+  return false;
+}
+
+// For the others, each of whom would otherwise have to look for all.
+void Attempt::say_missing() {
+  describe_missing();
+  std::string text = core::json_line(missing());
+  if (text == said_) return;
+  scope_.set(kMissing, text);
+  said_ = std::move(text);
+  said_any_ = true;
+}
+
+// Whether all announcements are still those that were read; forgets those that are not. They are only read again if
+// some rank has taken one back.
+bool Attempt::still_there() {
+  std::vector<store::Call> counter{{.kind = Kind::get, .key = std::string(kTakenBack)}};
+  ask(counter);
+  if (counter.front().answer == taken_back_) return true;
+  taken_back_ = counter.front().answer;
+  const std::map<int, Member> before = std::exchange(members_, {{0, self_}});
+  collect(self_.world_size);
+  std::erase_if(members_, [&](const auto& entry) {
+    const auto known = before.find(entry.first);
+    return known == before.end() || known->second.nonce != entry.second.nonce;
+  });
+  return static_cast<int>(members_.size()) == self_.world_size;
+}
+
+// One trip, in this order: when any rank has left the meeting, no announcement is left.
+Roster Attempt::answer() {
   Roster roster;
   roster.token = core::Hash().add(group_).add(self_.nonce).add(self_.process_nonce).value();
   for (auto& [rank, member] : members_) roster.members.push_back(member);
-  scope_.set(roster_key(roster.token), encode_roster(roster.members));
-  for (const Member& member : roster.members) scope_.erase(member_key(member.peer.rank));
+  const std::string text = encode_roster(roster.token, roster.members);
+
+  std::vector<PeerInfo> peers;
+  for (const Member& member : roster.members) peers.push_back(member.peer);
+  const std::vector<int> hosts = hosts_of(peers);
+  std::map<int, Welcome> leaders;  // by rank
+  std::map<int, int> leader_of;    // by host
   for (const Member& member : roster.members) {
-    if (member.peer.rank != 0) scope_.set(answer_key(member.nonce), fmt::format("{}{:016x}", kWelcome, roster.token));
+    const int rank = member.peer.rank;
+    const int leader = leader_of.emplace(hosts[static_cast<std::size_t>(rank)], rank).first->second;
+    Welcome& told = leaders[leader];
+    if (leader == rank)
+      told = {.token = roster.token, .roster = text};
+    else
+      told.neighbours.emplace_back(rank, member.nonce);
   }
+  std::vector<store::Call> calls;
+  for (const Member& member : roster.members)
+    calls.push_back({.kind = Kind::erase, .key = member_key(member.peer.rank)});
+  if (taken_back_) calls.push_back({.kind = Kind::erase, .key = std::string(kTakenBack)});
+  if (said_any_) calls.push_back({.kind = Kind::erase, .key = std::string(kMissing)});
+  calls.push_back({.kind = Kind::set, .key = roster_key(roster.token), .value = text});
+  for (auto& [rank, told] : leaders) {
+    if (rank == 0)
+      tell_neighbours(roster, told, calls);
+    else
+      calls.push_back({.kind = Kind::set,
+                       .key = answer_key(roster.members[static_cast<std::size_t>(rank)].nonce),
+                       .value = core::json_line(told)});
+  }
+  for (const Member& member : roster.members) {
+    if (member.peer.rank != 0) roster.answered.push_back(member.nonce);
+  }
+  wait_.describe(fmt::format("the store to take the answers to the ranks of group '{}'", group_));
+  ask(calls);
   return roster;
 }
 
@@ -187,73 +389,89 @@ void Attempt::refuse() {
   }
   const Error error = *disagreement(group_, members_);
   const std::string text = encode_error(error);
-  scope_.set(kRefused, text);
+  std::vector<store::Call> calls{{.kind = Kind::set, .key = std::string(kRefused), .value = text}};
   for (const auto& [rank, member] : members_) {
-    scope_.erase(member_key(rank));
-    if (rank != 0) scope_.set(answer_key(member.nonce), text);
+    calls.push_back({.kind = Kind::erase, .key = member_key(rank)});
+    if (rank != 0) calls.push_back({.kind = Kind::set, .key = answer_key(member.nonce), .value = text});
   }
+  ask(calls);
   throw error;
 }
 
-// The list of missing ranks matters only when this rank gives up. But it cannot look only at that moment, because ranks
-// that give up at the same time are just leaving. A rank that was there once has come.
-void Attempt::look_around() {
-  const auto now = Deadline::Clock::now();
-  if (now < next_look_ && !wait_.deadline().expired()) return;
-  next_look_ = now + look_interval_;
-  look_interval_ = std::max(look_interval_, std::min(2 * look_interval_, kLongestLookInterval));
-  members_.emplace(self_.peer.rank, self_);
-  collect(self_.world_size);
-  describe_missing();
-}
+// ---- The others
 
-void Attempt::describe_missing() {
-  const std::vector<int> absent = missing();
-  wait_.describe(absent.empty() ? fmt::format("rank 0 to answer the ranks of group '{}'", group_)
-                                : fmt::format("{} {} to join group '{}'", absent.size() == 1 ? "rank" : "ranks",
-                                              fmt::join(absent, ", "), group_));
-}
-
+// Announces itself and waits for the answer in one trip.
 Roster Attempt::follow() {
-  const std::string key = answer_key(self_.nonce);
   for (;;) {
-    std::optional<std::string> answer = scope_.get(key);
-    if (!answer && Deadline::Clock::now() - started_ > kStaleRefusal) answer = scope_.get(kRefused);
+    std::vector<store::Call> calls;
+    if (!announced_) calls.push_back(announcement());
+    calls.push_back({.kind = Kind::wait, .key = answer_key(self_.nonce)});
+    describe_missing();
+    const bool asked =
+        ask_until_look(calls, [&](std::size_t i) { return calls[i].kind == Kind::wait || is_announced(calls[i]); });
+    std::optional<std::string> answer = std::move(calls.back().answer);
+    if (!asked) {
+      say_if_slow();
+      answer = look();
+    }
     if (answer) return welcome(*answer);
-    look_around();
     wait_.check();
-    doze(scope_, key, wait_);
   }
 }
 
-Roster Attempt::welcome(std::string_view answer) {
+// Returns a refusal, if there is one. The list of missing ranks matters only when this rank gives up. But it cannot
+// look only at that moment, because ranks that give up at the same time are just leaving.
+std::optional<std::string> Attempt::look() {
+  std::vector<store::Call> calls{{.kind = Kind::get, .key = answer_key(self_.nonce)},
+                                 {.kind = Kind::get, .key = std::string(kRefused)},
+                                 {.kind = Kind::get, .key = std::string(kMissing)}};
+  ask(calls);
+  if (calls[0].answer) return calls[0].answer;
+  if (calls[1].answer && Deadline::Clock::now() - started_ > kStaleRefusal) return calls[1].answer;
+  if (calls[2].answer) heard_ = decoded<std::vector<int>>(*calls[2].answer, "list of missing ranks");
+  // Rank 0 may be one of them. Many ranks do not look for one another before it has had time to come, and to speak.
+  if (!heard_ && (std::exchange(has_looked_, true) || self_.world_size <= kFewRanks)) collect(self_.world_size);
+  describe_missing();
+  return std::nullopt;
+}
+
+Roster Attempt::welcome(const std::string& answer) {
   if (!answer.starts_with(kWelcome)) {
     const auto refusal = decode_error(answer);
     throw refusal ? Error(refusal->code(), refusal->message(), group_, refusal->rank())
                   : Error(ErrorCode::internal, "an answer in the store cannot be read", group_);
   }
-  scope_.erase(answer_key(self_.nonce));
+  const auto told = decoded<Welcome>(answer, "answer of rank 0");
   Roster roster;
-  roster.token = std::stoull(std::string(answer.substr(kWelcome.size())), nullptr, 16);
-  wait_.describe(fmt::format("the roster of group '{}'", group_));
-  roster.members = decode_roster(scope_.wait(roster_key(roster.token), wait_));
+  roster.token = told.token;
+  std::optional<std::string> text;
+  if (!told.roster.empty()) text = told.roster;
+  if (told.descriptor >= 0) text = shared_text(told.pid, told.descriptor);
+  const auto read = [&](const std::string& found) { return decode_roster(found, told.token, self_); };
+  if (text) {
+    try {
+      roster.members = read(*text);
+    } catch (const Error&) {  // the descriptor has become something else
+    }
+  }
+  if (roster.members.empty()) {
+    wait_.describe(fmt::format("the roster of group '{}'", group_));
+    text = scope_.wait(roster_key(told.token), wait_);
+    roster.members = read(*text);
+  }
+  if (!told.neighbours.empty()) {
+    std::vector<store::Call> calls;
+    tell_neighbours(roster, {.token = told.token, .roster = *text, .neighbours = told.neighbours}, calls);
+    ask(calls);
+  }
   return roster;
 }
 
 }  // namespace
 
-void doze(Store& scope, const std::string& key, WaitContext& wait) {
-  const auto shortest = std::chrono::milliseconds(1);
-  WaitContext brief(Deadline::after(std::max<Duration>(wait.slice(), shortest)), wait.page(), wait.record());
-  try {
-    scope.wait(key, brief);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::timeout) throw;
-  }
-}
-
-Roster meet(std::string_view group, const Member& self, Store& scope, WaitContext& wait) {
-  Attempt attempt(group, self, scope, wait);
+Roster meet(std::string_view group, const Member& self, Store& scope, WaitContext& wait,
+            const std::function<void()>& when_slow) {
+  Attempt attempt(group, self, scope, wait, when_slow);
   try {
     return attempt.run();
   } catch (const Error& error) {
@@ -268,9 +486,11 @@ Roster meet(std::string_view group, const Member& self, Store& scope, WaitContex
   }
 }
 
-void forget(const Roster& roster, Store& scope) noexcept {
+void forget(const Roster& roster, Store& scope, WaitContext& wait) noexcept {
   try {
-    scope.erase(roster_key(roster.token));
+    std::vector<store::Call> calls{{.kind = Kind::erase, .key = roster_key(roster.token)}};
+    for (const std::uint64_t nonce : roster.answered) calls.push_back({.kind = Kind::erase, .key = answer_key(nonce)});
+    store::run(scope, calls, wait);
   } catch (const std::exception&) {  // the store went with its job
   }
 }

@@ -1,15 +1,19 @@
 // How the ranks of a group find one another through the store.
 //
-//   every rank    announces itself:  member/<rank> = its view of the group, with a nonce of this attempt
-//   rank 0        reads them all, checks that they agree, removes the announcements, and then
-//                 answers each:      answer/<nonce> = where the roster is, or why there is no group
-//   every rank    reads the roster:  all members in rank order
+//   every rank    announces itself:  m/<rank> = its view of the group, with a nonce of this attempt
+//                 and waits for:     a/<nonce>
+//   rank 0        waits for all, checks that they agree, removes the announcements, and then
+//                 answers the lowest rank of each host: the roster, which has all members; or each rank: why there is
+//                 no group
+//   the lowest rank of a host answers the others of that host: where in its memory they find the roster
 //
-// So when any rank has left the meeting, no announcement is left that the next meeting under the same name could take
-// for its own, whoever its members are. The nonce identifies an attempt that was given up (by a timeout).
+// So the roster is read once a host, and a rank makes one trip to the store, the lowest of a host two, and rank 0
+// three. When any rank has left the meeting, no announcement is left that the next meeting under the same name could
+// take for its own, whoever its members are. The nonce identifies an attempt that was given up (by a timeout).
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,26 +21,30 @@
 #include <col/job.hpp>
 #include <col/store.hpp>
 
+#include "core/unique_fd.hpp"
 #include "group/join/member.hpp"
+#include "store/base/doze.hpp"
 
 namespace col::group {
 
 struct Roster {
-  std::uint64_t token = 0;      // equal on all members, and on no other process ever
-  std::vector<Member> members;  // in rank order
+  std::uint64_t token = 0;                   // equal on all members, and on no other process ever
+  std::vector<Member> members;               // in rank order
+  std::vector<std::uint64_t> answered = {};  // rank 0: the nonces of those it has answered
+  core::UniqueFd shared = {};                // the roster, for ranks of this host: open until all have read it
 };
 
-// `scope` is the store's scope of the group's name. Errors: already_initialized (a live process has announced itself as
-// this rank), mismatch on every rank (world size, backend or version differ; names the rank that differs), timeout
-// (names the missing ranks), and those of wait.check(). On failure, the announcement is withdrawn, so that the rank can
-// try again.
-Roster meet(std::string_view group, const Member& self, Store& scope, WaitContext& wait);
+// `scope` is the store's scope of the group's name. `when_slow` is called, again and again, if it takes long. Errors:
+// already_initialized (a live process has announced itself as this rank), mismatch on every rank (world size, backend
+// or version differ; names the rank that differs), timeout (names the missing ranks), and those of wait.check(). On
+// failure, the announcement is withdrawn, so that the rank can try again.
+Roster meet(
+    std::string_view group, const Member& self, Store& scope, WaitContext& wait,
+    const std::function<void()>& when_slow = [] {});
 
-// A short wait for a key, for callers that look at other things too: sleeps until `key` is set, or for one slice of
-// `wait`. Throws what the store throws, except a timeout.
-void doze(Store& scope, const std::string& key, WaitContext& wait);
+using store::doze;
 
-// Removes the roster, after every member has read it.
-void forget(const Roster& roster, Store& scope) noexcept;
+// Removes the roster and the answers, after every member has read them.
+void forget(const Roster& roster, Store& scope, WaitContext& wait) noexcept;
 
 }  // namespace col::group
