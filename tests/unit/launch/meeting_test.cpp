@@ -274,6 +274,17 @@ TEST_CASE("meeting: too few nodes within the time are an error that names those 
   }
 }
 
+TEST_CASE("meeting: nodes that say which they are leave a gap that is named, with its ranks", "[launch]") {
+  MeetingProbe probe(nodes(16, 16));
+  for (int node = 0; node < 15; ++node) {
+    if (node != 3) probe.come(node, {.ranks = 8, .wanted_rank = node});
+  }
+  probe.wait(seconds(60));
+  const std::string error = probe.done(0).result.error;
+  CHECK_THAT(error, Catch::Contains("only 14 of 16 nodes came"));
+  CHECK_THAT(error, Catch::Contains("missing: node 3 (ranks 24-31), node 15 (ranks 120-127); start the others"));
+}
+
 TEST_CASE("meeting: a node that goes before the start makes room for another", "[launch]") {
   MeetingProbe probe(nodes(2, 2));
   probe.come(1, {.wanted_rank = 0});

@@ -5,9 +5,12 @@
 #include <csignal>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <col/proof.hpp>
 
@@ -270,6 +273,33 @@ void Meeting::look_whether_all_are_here(Time now) {
     last_call_ = now + kLastCall;
 }
 
+// Those that have not come, as far as that is known: if all that came say which node they are. With their ranks, if all
+// nodes have equally many.
+std::string Meeting::missing_nodes() const {
+  std::set<int> here, sizes;
+  for (const auto& [member, node] : nodes_) {
+    if (node.local_ranks == 0) continue;
+    if (node.wanted_rank < 0) return {};
+    here.insert(node.wanted_rank);
+    sizes.insert(node.local_ranks);
+  }
+  if (here.empty() || spec_.min_nodes != spec_.max_nodes) return {};
+  const auto run = [](std::string_view word, int first, int last) {
+    return first == last ? fmt::format("{} {}", word, first) : fmt::format("{}s {}-{}", word, first, last);
+  };
+  std::vector<std::string> parts;
+  for (int first = 0; first < spec_.max_nodes; ++first) {
+    if (here.contains(first)) continue;
+    int last = first;
+    while (last + 1 < spec_.max_nodes && !here.contains(last + 1)) ++last;
+    const int size = *sizes.begin();
+    parts.push_back(run("node", first, last) +
+                    (sizes.size() == 1 ? fmt::format(" ({})", run("rank", first * size, (last + 1) * size - 1)) : ""));
+    first = last;
+  }
+  return fmt::format("; missing: {}", fmt::join(parts, ", "));
+}
+
 void Meeting::tick(Time now) {
   if (state_ == State::gathering) {
     if (last_call_ && now >= std::min(*last_call_, join_deadline_)) return start(now);
@@ -278,11 +308,11 @@ void Meeting::tick(Time now) {
     for (const auto& [member, node] : nodes_) {
       if (node.local_ranks > 0) hosts.insert(node.host);
     }
-    finish_with_error(fmt::format("only {} of {} nodes came within {} s{}; start the others, or allow more time "
+    finish_with_error(fmt::format("only {} of {} nodes came within {} s{}{}; start the others, or allow more time "
                                   "(--rdzv-timeout)",
                                   ranked_nodes(), spec_.min_nodes,
                                   std::chrono::duration_cast<std::chrono::seconds>(spec_.join_timeout).count(),
-                                  hosts.empty() ? "" : fmt::format(" ({})", fmt::join(hosts, ", "))),
+                                  hosts.empty() ? "" : fmt::format(" ({})", fmt::join(hosts, ", ")), missing_nodes()),
                       lost_.empty() ? EndCause::launcher_failed : EndCause::node_lost);
   } else if (state_ != State::over && abort_at_ && now >= *abort_at_) {
     abort_at_.reset();

@@ -121,6 +121,7 @@ class Meeting {
   void refuse(Member to, const std::string& why);
 
   int ranked_nodes() const;  // number of nodes with ranks
+  std::string missing_nodes() const;
   bool is_elastic() const { return spec_.min_nodes < spec_.max_nodes; }
   void look_whether_all_are_here(Time now);
   std::vector<Member> order_nodes() const;
