@@ -2,7 +2,8 @@
 // group costs each of them once collectives of two levels have run: a barrier's time, memory and descriptors. Started
 // by colrun. Rank 0 prints a line of JSON.
 #include <algorithm>
-#include <atomic>
+#include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -11,10 +12,11 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
-#include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -24,53 +26,9 @@
 
 #include "options.hpp"
 #include "start_line.hpp"
+#include "support/counting_store.hpp"
 
 namespace {
-
-// Counts keys and values, asked for or answered; not what a wire adds to them.
-class CountingStore final : public col::Store {
- public:
-  explicit CountingStore(std::shared_ptr<col::Store> store) : store_(std::move(store)) {}
-
-  void set(std::string_view key, std::string_view value) override {
-    count(key.size() + value.size());
-    store_->set(key, value);
-  }
-  std::optional<std::string> get(std::string_view key) override {
-    auto value = store_->get(key);
-    count(key.size() + (value ? value->size() : 0));
-    return value;
-  }
-  std::string wait(std::string_view key, col::WaitContext& wait) override {
-    std::string value = store_->wait(key, wait);
-    count(key.size() + value.size());
-    return value;
-  }
-  std::int64_t add(std::string_view key, std::int64_t delta) override {
-    const std::int64_t sum = store_->add(key, delta);
-    count(key.size() + std::to_string(sum).size());
-    return sum;
-  }
-  std::optional<std::string> compare_set(std::string_view key, std::optional<std::string_view> expected,
-                                         std::string_view desired) override {
-    auto before = store_->compare_set(key, expected, desired);
-    count(key.size() + desired.size() + (before ? before->size() : 0));
-    return before;
-  }
-  bool erase(std::string_view key) override {
-    count(key.size());
-    return store_->erase(key);
-  }
-  std::size_t num_keys(std::string_view prefix) override { return store_->num_keys(prefix); }
-
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  void count(std::size_t bytes) { bytes_ += bytes; }
-
-  std::shared_ptr<col::Store> store_;
-  std::atomic<std::size_t> bytes_{0};
-};
 
 // The memory of this process, where each page that several share counts for its part (smaps_rollup).
 std::int64_t own_memory_kib() {
@@ -96,15 +54,69 @@ void let_it_open_many() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Each value of all ranks; elsewhere than on rank 0 nothing.
+std::vector<std::int64_t> all_of(contest::StartLine& line, std::int64_t own) {
+  std::vector<std::int64_t> all;
+  for (const auto& one : line.collect({{0, own}})) all.push_back(one[0].end_ns);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+// From the last rank's call to the last return, in milliseconds, on rank 0: half of the ranks, of every host, make a
+// group, and so does the other half.
+double split_time(contest::StartLine& line, const col::Group& world) {
+  constexpr int kSplits = 5;
+  std::vector<double> times;
+  for (int i = 0; i < kSplits; ++i) {
+    line.meet();
+    contest::StartLine::Sample sample{.begin_ns = contest::now_ns()};
+    col::Group half = col::Group(world).split(world.rank() % 2, world.rank());
+    sample.end_ns = contest::now_ns();
+    std::int64_t begin = 0, end = 0;
+    for (const auto& one : line.collect({sample})) {
+      begin = std::max(begin, one[0].begin_ns);
+      end = std::max(end, one[0].end_ns);
+    }
+    times.push_back(double(end - begin) / 1e6);
+    line.meet();
+    half.destroy();
+  }
+  return median_of(std::move(times));
+}
+
+// The last rank is killed while the others wait for it. Each says after how many milliseconds it knew.
+[[noreturn]] void lose_the_last(contest::StartLine& line, col::Group& world) {
+  constexpr std::int64_t kAhead = 300'000'000;  // until all wait
+  std::signal(SIGTERM, SIG_IGN);                // of colrun, which does not wait for slow ranks
+  const std::int64_t death = line.meet(contest::now_ns() + kAhead);
+  if (world.rank() == world.size() - 1) {
+    while (contest::now_ns() < death) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ::raise(SIGKILL);
+  }
+  try {
+    world.barrier();
+  } catch (const col::Error& error) {
+    std::printf("{\"operation\":\"loss\",\"ranks\":%d,\"bytes\":0,\"median_us\":%.1f,\"named\":%d,\"wrong\":0}\n",
+                world.size(), double(contest::now_ns() - death) / 1000, error.rank());
+    std::fflush(stdout);
+  }
+  std::_Exit(1);
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   try {
     let_it_open_many();
     col::ContextSpec spec = col::ContextSpec::from_environment();
     const int rank = spec.rank;
     const int size = spec.world_size;
-    const auto store = std::make_shared<CountingStore>(spec.store);
+    const auto store = std::make_shared<col::test::CountingStore>(spec.store);
     spec.store = store;
     contest::StartLine line({.path = contest::from_environment("CONTEST_START_LINE"),
                              .processors = std::stoi(contest::from_environment("CONTEST_PROCESSORS")),
@@ -116,7 +128,8 @@ int main() {
     col::Group world = context.init_group({.rank = rank, .world_size = size});
     sample.end_ns = contest::now_ns();
     const auto times = line.collect({sample});
-    const auto counts = line.collect({{0, std::int64_t(store->bytes())}});
+    const auto bytes_of = all_of(line, std::int64_t(store->bytes())),
+               rounds = all_of(line, std::int64_t(store->rounds()));
     // Only what the leaders of hosts need is connected, where there are several hosts.
     const char* const hosts = std::getenv("COL_NNODES");
     const std::string_view algorithm = hosts != nullptr && std::string_view(hosts) != "1" ? "two_level_leaders" : "";
@@ -130,6 +143,8 @@ int main() {
     barriers.end_ns = contest::now_ns();
     line.meet();  // all are idle
     const auto costs = line.collect({barriers, {own_memory_kib(), own_descriptors()}});
+    if (argc > 1 && std::string_view(argv[1]) == "--lose") lose_the_last(line, world);
+    const double split_ms = split_time(line, world);
     if (rank == 0) {
       std::int64_t begin = times[0][0].begin_ns;
       std::int64_t end = times[0][0].end_ns;
@@ -146,15 +161,16 @@ int main() {
         // The last to begin and the last to end: what a rank waited for others to be scheduled is not theirs.
         begin = std::max(begin, times[std::size_t(i)][0].begin_ns);
         end = std::max(end, times[std::size_t(i)][0].end_ns);
-        bytes += counts[std::size_t(i)][0].end_ns;
+        bytes += bytes_of[std::size_t(i)];
       }
       std::printf(
           "{\"operation\":\"formation\",\"ranks\":%d,\"bytes\":0,\"median_us\":%.1f,\"store_bytes\":%lld,"
           "\"backend\":\"%s\",\"wrong\":%d,\"barrier_us\":%.1f,\"memory_kib\":%.0f,\"most_memory_kib\":%lld,"
-          "\"most_descriptors\":%lld}\n",
+          "\"most_descriptors\":%lld,\"rounds\":%lld,\"most_rounds\":%lld,\"split_ms\":%.2f}\n",
           size, double(end - begin) / 1000, static_cast<long long>(bytes), std::string(world.backend()).c_str(),
           right ? 0 : 1, double(barriers_end - barriers_begin) / 1000 / kBarriers, double(all_memory) / size,
-          static_cast<long long>(most_memory), static_cast<long long>(most_descriptors));
+          static_cast<long long>(most_memory), static_cast<long long>(most_descriptors),
+          static_cast<long long>(rounds[rounds.size() / 2]), static_cast<long long>(rounds.back()), split_ms);
     }
     line.meet();
     context.finalize();

@@ -27,6 +27,7 @@ SHARES = {"bytes": 0.25, "times": 0.4, "slow": 0.22, "fast_link": 0.13, "trainer
 MOST_ROUNDS = {"bytes": 2}  # they hardly differ
 EPOCH = re.compile(r"^epoch +[0-9]+ .* ([0-9]+) images/s", re.MULTILINE)
 FORMATIONS = (8, 16, 32, 64, 128)
+FORMATION_HOSTS = (1, 2, 8)
 
 
 def comma_list(text):
@@ -156,14 +157,25 @@ def measure_trainer(run):
 
 
 def measure_formation(run):
+    """Over 1, 2 and 8 hosts; and how soon the loss of the last of most ranks is known."""
     options, end = run.options, run.end_of("formation")
-    with hosts_for(options, plan.PAIR) as hosts:
-        for number in rounds(options.rounds, end):
-            for ranks in FORMATIONS[:3] if options.quick else FORMATIONS:
-                layout = plan.Layout((ranks // 2,) * 2)
-                say(f"formation: {layout.name}, round {number + 1}")
-                launch = nodes_start.by_colrun(hosts, layout, [options.programs / "formation_col"], options)
-                run.add("formation", layout, number, "col", [("formation", 0)], launch)
+    host_counts = FORMATION_HOSTS[1:2] if options.quick else FORMATION_HOSTS
+    sizes = FORMATIONS[:3] if options.quick else FORMATIONS
+    program = options.programs / "formation_col"
+    for host_count in host_counts:
+        with hosts_for(options, plan.Layout((1,) * host_count)) as hosts:
+            for number in rounds(options.rounds, end):
+                for ranks in sizes:
+                    layout = plan.Layout((ranks // host_count,) * host_count)
+                    say(f"formation: {layout.name}, round {number + 1}")
+                    launch = nodes_start.by_colrun(hosts, layout, [program], options)
+                    run.add("formation", layout, number, "col", [("formation", 0)], launch)
+                say(f"loss: {layout.name}, round {number + 1}")
+                launch = nodes_start.by_colrun(hosts, layout, [program, "--lose"], options)
+                known = [line for line in launch.lines if line["operation"] == "loss"]
+                if len(known) == layout.ranks - 1:  # that it ends with an error is as it should be
+                    launch.trouble = ""
+                run.add("loss", layout, number, "col", [("loss", 0)], launch)
 
 
 def measure(options, run):

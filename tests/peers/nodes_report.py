@@ -167,16 +167,48 @@ def slope(points):
     return (sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum((x - mean_x) ** 2 for x, _ in logs))
 
 
+def store_bound(ranks, hosts):
+    """The most bytes that a group may move through the store."""
+    return 1024 * ranks + 64 * ranks * hosts
+
+
 def formation_table(measured):
-    found = sorted((key[1].ranks, lines["col"]) for key, lines in measured.of_part("formation").items() if lines["col"])
-    if len(found) < 2:
-        return []
-    us = [(ranks, statistics.median(line["median_us"] for line in lines)) for ranks, lines in found]
-    stored = [(ranks, statistics.median(line["store_bytes"] for line in lines)) for ranks, lines in found]
-    rows = [["time, ms", *(milliseconds(value) for _, value in us), f"{slope(us):.2f}"],
-            ["bytes through the store", *(f"{value:,.0f}" for _, value in stored), f"{slope(stored):.2f}"]]
-    return section("Forming a group over two hosts", ["ranks", *(str(ranks) for ranks, _ in found), "exponent"], rows,
+    """One for each number of hosts."""
+    by_hosts = collections.defaultdict(list)
+    for key, lines in measured.of_part("formation").items():
+        if lines["col"]:
+            by_hosts[len(key[1].counts)].append((key[1].ranks, lines["col"]))
+    losses = {len(key[1].counts): lines["col"] for key, lines in measured.of_part("loss").items() if lines["col"]}
+    tables = []
+    for hosts, found in sorted(by_hosts.items()):
+        if len(found) > 1:
+            tables += formation_of(hosts, sorted(found, key=lambda one: one[0]), losses.get(hosts))
+    return tables
+
+
+def formation_of(hosts, found, losses):
+    def median(name):
+        return [(ranks, statistics.median(line[name] for line in lines)) for ranks, lines in found]
+
+    def row(words, name, text, with_slope=False):
+        values = median(name)
+        return [words, *(text(value) for _, value in values), f"{slope(values):.2f}" if with_slope else ""]
+
+    rows = [row("time, ms", "median_us", milliseconds, True),
+            row("bytes through the store", "store_bytes", "{:,.0f}".format, True),
+            ["of the bytes that may be", *(f"{value / store_bound(ranks, hosts):.0%}"
+                                           for ranks, value in median("store_bytes")), ""],
+            row("rounds of a rank", "rounds", "{:.0f}".format),
+            row("rounds of rank 0", "most_rounds", "{:.0f}".format),
+            row("descriptors, the most of a rank", "most_descriptors", "{:.0f}".format),
+            row("split into two, ms", "split_ms", "{:.1f}".format)]
+    name = "one host" if hosts == 1 else "two hosts" if hosts == 2 else f"{hosts} hosts"
+    text = section(f"Forming a group over {name}", ["ranks", *(str(ranks) for ranks, _ in found), "exponent"], rows,
                    numbers=len(found) + 1)
+    if losses:
+        last = max(line["median_us"] for line in losses)
+        text += [f"A rank of {losses[0]['ranks']} is killed: the last of the others knows it after {milliseconds(last)} ms.", ""]
+    return text
 
 
 def targets(run, measured):

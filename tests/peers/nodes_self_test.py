@@ -115,11 +115,17 @@ class Tables(unittest.TestCase):
         trainer = [launch("trainer", TWO_BY_FOUR, "col", [], where=where, images_per_second=rates)
                    for where, rates in (("hosts", [900, 1000, 1100]), ("one host", [2000, 2000, 100]))]
         forming = [launch("formation", Layout((ranks // 2,) * 2), "col",
-                          [line("formation", 0, us, store_bytes=ranks * 100)]) for ranks, us in ((8, 10e3), (16, 40e3))]
-        text = nodes_report.markdown(run_of(*trainer, *forming))
+                          [line("formation", 0, us, store_bytes=ranks * 100, rounds=3, most_rounds=7, most_descriptors=20,
+                                split_ms=2.5)]) for ranks, us in ((8, 10e3), (16, 40e3))]
+        lost = launch("loss", Layout((8, 8)), "col", [line("loss", 0, us, ranks=16) for us in (3e3, 9e3)])
+        text = nodes_report.markdown(run_of(*trainer, *forming, lost))
         self.assertIn("| 1,000 | 2,000 | 0.50 |", text)
         self.assertIn("| the trainer over 2×4 ÷ on one host | ≥ 0.6 | 0.50 | **missed** |", text)
+        self.assertIn("Forming a group over two hosts", text)
         self.assertIn("| time, ms | 10 | 40 | 2.00 |", text)
+        self.assertIn("| of the bytes that may be | 9% | 9% |", text)
+        self.assertIn("| split into two, ms | 2.5 | 2.5 |", text)
+        self.assertIn("A rank of 16 is killed: the last of the others knows it after 9 ms.", text)
         self.assertIn("| bytes through the store | 800 | 1,600 | 1.00 |", text)
 
     def test_rounds_are_medians_but_bytes_are_the_most(self):
