@@ -1,6 +1,7 @@
 // How long the ranks of a job take to form their first group, what goes through their store meanwhile, and what the
 // group costs each of them once collectives of two levels have run: a barrier's time, memory and descriptors. Started
-// by colrun. Rank 0 prints a line of JSON.
+// by colrun. Rank 0 prints a line of JSON. With --split: how long half of the ranks take to make a group, too. With
+// --lose: how soon each rank knows that one has died.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -143,8 +144,9 @@ int main(int argc, char** argv) {
     barriers.end_ns = contest::now_ns();
     line.meet();  // all are idle
     const auto costs = line.collect({barriers, {own_memory_kib(), own_descriptors()}});
-    if (argc > 1 && std::string_view(argv[1]) == "--lose") lose_the_last(line, world);
-    const double split_ms = split_time(line, world);
+    const std::string_view more = argc > 1 ? argv[1] : "";
+    if (more == "--lose") lose_the_last(line, world);
+    const double split_ms = more == "--split" ? split_time(line, world) : 0;
     if (rank == 0) {
       std::int64_t begin = times[0][0].begin_ns;
       std::int64_t end = times[0][0].end_ns;

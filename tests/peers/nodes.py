@@ -168,7 +168,7 @@ def measure_formation(run):
                 for ranks in sizes:
                     layout = plan.Layout((ranks // host_count,) * host_count)
                     say(f"formation: {layout.name}, round {number + 1}")
-                    launch = nodes_start.by_colrun(hosts, layout, [program], options)
+                    launch = nodes_start.by_colrun(hosts, layout, [program, "--split"], options)
                     run.add("formation", layout, number, "col", [("formation", 0)], launch)
                 say(f"loss: {layout.name}, round {number + 1}")
                 launch = nodes_start.by_colrun(hosts, layout, [program, "--lose"], options)

@@ -1,5 +1,5 @@
-// A store that counts what goes through it to the one behind: bytes of keys and values, asked for or answered (not what a
-// wire adds to them), and rounds: trips to the store and back, one after the other.
+// A store that counts what goes through it to the one behind: bytes of keys and values, asked for or answered (not what
+// a wire adds to them), and rounds: trips to the store and back, one after the other.
 #pragma once
 
 #include <atomic>
