@@ -97,12 +97,12 @@ void say(const std::string& line) {
 }
 
 // Returns an exit code, the same on every rank.
-int train(col::Group& world, const TrainerOptions& options, Setup setup, const Gpu* gpu) {
-  const bool speaker = world.rank() == 0;
+int train(const col::Group& all, const TrainerOptions& options, Setup setup, const Gpu* gpu) {
   StrategyChoice strategy = options.strategy;
   strategy.gpu = gpu;
-  Trainer trainer(world, setup.dataset, std::move(setup.state), strategy);
-  if (speaker) {
+  Trainer trainer(all, setup.dataset, std::move(setup.state), strategy, options.survives);
+  col::Group& world = trainer.world();  // who is left of them
+  if (world.rank() == 0) {
     const TrainingState& state = trainer.settings();
     std::printf("digits_trainer: %d %s over %s, %zu training and %zu test images of %s\n", world.size(),
                 world.size() == 1 ? "rank" : "ranks", std::string(world.backend()).c_str(), setup.dataset.train.size(),
@@ -118,6 +118,7 @@ int train(col::Group& world, const TrainerOptions& options, Setup setup, const G
   const std::uint64_t epochs = epochs_to_train(options, trainer.settings().epochs);
   for (std::uint64_t i = 0; i < epochs; ++i) {
     const EpochReport report = trainer.run_epoch();
+    const bool speaker = world.rank() == 0;
     const auto epoch = static_cast<unsigned long long>(trainer.settings().epochs);
     if (!std::isfinite(report.loss)) {  // the same on every rank
       return agree(world, {kExitFailure, "the loss is not a number any more after epoch " + std::to_string(epoch) +
@@ -139,7 +140,7 @@ int train(col::Group& world, const TrainerOptions& options, Setup setup, const G
   const double accuracy = last ? last->test_accuracy : trainer.test_accuracy();
   const TrainingState state = trainer.state();
   Problem problem;
-  if (speaker) {
+  if (world.rank() == 0) {
     say(trainer.strategy().summary());
     std::printf("test accuracy %.4f after %llu %s on %d %s\n", accuracy, static_cast<unsigned long long>(state.epochs),
                 state.epochs == 1 ? "epoch" : "epochs", world.size(), world.size() == 1 ? "rank" : "ranks");

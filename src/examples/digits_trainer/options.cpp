@@ -84,6 +84,8 @@ std::variant<TrainerOptions, Information, Problem> parse_options(int argc, const
   app.add_flag("--continue", options.go_on,
                "For jobs that are restarted: write the model after every epoch, go on from it where it exists, and end "
                "at N epochs in all");
+  app.add_flag("--survive", options.survives,
+               "Go on with the other ranks when one is lost, from the last step that all have (colrun --keep-going)");
   app.add_option("--device", device, "Where gradients are reduced: cpu (default) or cuda")->type_name("DEVICE");
 
   app.add_option("--strategy", strategy, "How ranks train together: " + strategy_names() + " (default allreduce)")
@@ -117,6 +119,8 @@ std::variant<TrainerOptions, Information, Problem> parse_options(int argc, const
     if (!reason.empty())
       return Problem{kExitFailure, "--device cuda is not available: " + reason + "; leave it out, or say --device cpu"};
   }
+  if (options.survives && (*name != StrategyName::allreduce || options.on_gpu || options.go_on))
+    return usage_problem("--survive: goes with --strategy allreduce alone, and not with --device cuda or --continue");
   if (options.go_on && no_save) return usage_problem("--continue: needs the model that --no-save does not write");
   if (options.go_on && !options.resume.empty())
     return usage_problem("--continue: goes on from --model, not from --resume; leave one out");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdio>
 #include <span>
 #include <utility>
 #include <vector>
@@ -27,13 +28,15 @@ TrainingState shared(col::Group& world, TrainingState state) {
 
 }  // namespace
 
-Trainer::Trainer(col::Group world, const Dataset& dataset, TrainingState state, const StrategyChoice& choice)
-    : settings_(shared(world, std::move(state))), place_{std::move(world),       dataset,
-                                                         settings_.batch,        settings_.learning_rate,
-                                                         Model(settings_.shape), {}} {
+Trainer::Trainer(col::Group world, const Dataset& dataset, TrainingState state, const StrategyChoice& choice,
+                 bool survives)
+    : settings_(shared(world, std::move(state))),
+      place_{std::move(world), dataset, settings_.batch, settings_.learning_rate, Model(settings_.shape), {}},
+      choice_(choice) {
   const std::vector<float> parameters = std::exchange(settings_.parameters, {});
   std::copy(parameters.begin(), parameters.end(), place_.model.parameters().begin());
   strategy_ = make_strategy(choice, place_, std::exchange(settings_.velocity, {}));
+  if (survives) recovery_.emplace();
 }
 
 EpochReport Trainer::run_epoch() {
@@ -42,6 +45,10 @@ EpochReport Trainer::run_epoch() {
   Stopwatch whole;
   whole([&] {
     const std::vector<std::uint32_t> order = epoch_order(settings_.seed, settings_.epochs, place_.dataset.train.size());
+    if (recovery_) {
+      report = train_and_survive(order);
+      return;
+    }
     report.loss = strategy_->train(order) / static_cast<double>(order.size());
     report.test_accuracy = test_accuracy();
   });
@@ -49,6 +56,54 @@ EpochReport Trainer::run_epoch() {
   report.seconds = whole.seconds();
   report.communication_seconds = place_.communication.seconds();
   return report;
+}
+
+void Trainer::keep_state(std::uint64_t step, double loss) {
+  const auto parameters = std::as_const(place_.model).parameters();
+  recovery_->keep({.epoch = settings_.epochs,
+                   .step = step,
+                   .loss = loss,
+                   .parameters = {parameters.begin(), parameters.end()},
+                   .velocity = strategy_->velocity()});
+}
+
+// A step is a batch; the last one is the test.
+EpochReport Trainer::train_and_survive(std::span<const std::uint32_t> order) {
+  const std::vector<std::span<const std::uint32_t>> steps = batches(order, place_.batch);
+  EpochReport report;
+  double loss = 0;
+  bool others_test = false;  // the epoch before
+  for (std::uint64_t step = 0; step <= steps.size();) {
+    try {
+      if (std::exchange(others_test, false)) (void)test_accuracy();
+      keep_state(step, loss);
+      if (step < steps.size())
+        loss += strategy_->train(steps[step]);
+      else
+        report.test_accuracy = test_accuracy();
+      ++step;
+    } catch (const col::Error& error) {
+      const StepState state = go_on_without(error);
+      // This rank has no more to do for that test than its part.
+      others_test = state.epoch < settings_.epochs;
+      step = others_test ? 0 : state.step;
+      loss = others_test ? 0 : state.loss;
+    }
+  }
+  report.loss = loss / static_cast<double>(order.size());
+  return report;
+}
+
+StepState Trainer::go_on_without(const col::Error& error) {
+  const int ranks = place_.world.size();
+  StepState state = recovery_->recover(place_.world, error);
+  std::copy(state.parameters.begin(), state.parameters.end(), place_.model.parameters().begin());
+  strategy_ = make_strategy(choice_, place_, state.velocity);
+  if (place_.world.rank() == 0) {
+    std::printf("%s\n%d of %d ranks go on from step %llu of epoch %llu\n", error.what(), place_.world.size(), ranks,
+                static_cast<unsigned long long>(state.step + 1), static_cast<unsigned long long>(state.epoch + 1));
+  }
+  return state;
 }
 
 double Trainer::test_accuracy() {

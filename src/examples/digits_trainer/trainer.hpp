@@ -3,11 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 
 #include <col/col.hpp>
 
 #include "checkpoint.hpp"
 #include "dataset.hpp"
+#include "recovery.hpp"
 #include "strategies/strategy.hpp"
 
 namespace digits {
@@ -22,8 +25,10 @@ struct EpochReport {
 class Trainer {
  public:
   // Collective: every rank takes the state of rank 0, whatever it brought itself. Requires: `dataset` outlives the
-  // trainer, and is the same on all ranks; so is `choice`.
-  Trainer(col::Group world, const Dataset& dataset, TrainingState state, const StrategyChoice& choice = {});
+  // trainer, and is the same on all ranks; so is `choice`. Who survives goes on without ranks that are lost, which the
+  // lowest of those that are left then prints. Requires for it: StrategyName::allreduce.
+  Trainer(col::Group world, const Dataset& dataset, TrainingState state, const StrategyChoice& choice = {},
+          bool survives = false);
   Trainer(const Trainer&) = delete;  // the strategy refers to place_
   Trainer& operator=(const Trainer&) = delete;
 
@@ -37,11 +42,19 @@ class Trainer {
   // The same without parameters and velocity, which are empty. Not collective.
   const TrainingState& settings() const noexcept { return settings_; }
   const Strategy& strategy() const noexcept { return *strategy_; }
+  // The ranks that are left.
+  col::Group& world() noexcept { return place_.world; }
 
  private:
+  EpochReport train_and_survive(std::span<const std::uint32_t> order);
+  void keep_state(std::uint64_t step, double loss);
+  StepState go_on_without(const col::Error& error);
+
   TrainingState settings_;
   Workplace place_;
+  StrategyChoice choice_;
   std::unique_ptr<Strategy> strategy_;
+  std::optional<Recovery> recovery_;
 };
 
 }  // namespace digits

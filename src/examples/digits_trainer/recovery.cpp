@@ -1,0 +1,67 @@
+#include "recovery.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <utility>
+
+namespace digits {
+namespace {
+
+// Which rank is lost; throws the error on if none is.
+int lost_rank(const col::Error& error) {
+  const bool is_loss = error.code() == col::ErrorCode::peer_lost || error.code() == col::ErrorCode::aborted;
+  if (!is_loss || error.rank() < 0) throw error;
+  return error.rank();
+}
+
+// Others may die while the ranks agree: then they are left out, too.
+col::Group without_lost(col::Group& world, int lost) {
+  std::vector<int> excluded = {lost};
+  for (;;) {
+    try {
+      return world.shrink(excluded);
+    } catch (const col::Error& error) {
+      const int another = lost_rank(error);
+      if (std::find(excluded.begin(), excluded.end(), another) != excluded.end()) throw;
+      excluded.push_back(another);
+    }
+  }
+}
+
+}  // namespace
+
+void Recovery::keep(StepState state) {
+  if (last_.size() == 2) last_.pop_front();
+  last_.push_back(std::move(state));
+}
+
+const StepState& Recovery::recover(col::Group& world, const col::Error& error) {
+  std::optional<col::Error> failed = error;
+  std::array<std::uint64_t, 2> place{};  // epoch and step
+  while (failed) {
+    world = without_lost(world, lost_rank(*failed));
+    failed.reset();
+    try {
+      place = {last_.back().epoch, 0};
+      world.allreduce(std::span(place).first(1), {.op = col::ReduceOp::min});
+      // Who has done more than that epoch has its test behind it, which counts as any step.
+      const auto most = std::max_element(last_.begin(), last_.end(), [&](const StepState& a, const StepState& b) {
+        return std::pair(a.epoch == place[0], a.step) < std::pair(b.epoch == place[0], b.step);
+      });
+      place[1] = most->step;
+      world.allreduce(std::span(place).last(1), {.op = col::ReduceOp::min});
+    } catch (const col::Error& again) {
+      failed = again;
+    }
+  }
+  const auto found = std::find_if(last_.begin(), last_.end(), [&](const StepState& state) {
+    return state.epoch == place[0] && state.step == place[1];
+  });
+  if (found == last_.end()) throw std::logic_error("no rank can be two steps ahead of another");
+  // What is behind it has not happened.
+  last_.erase(found + 1, last_.end());
+  return last_.back();
+}
+
+}  // namespace digits
