@@ -167,6 +167,7 @@ start_on() {
   until [ -n "$inner" ] || gone $started; do inner=$(pgrep -P $started); done
 }
 
+pids=()  # of a test that starts commands on hosts by start_on itself
 declare -A node_started node_inner
 # start_node HOST ARGUMENT…: colrun with these arguments there, in the background.
 start_node() {
@@ -183,6 +184,18 @@ expect_node() {
   wait "${node_started[$host]}"
   code=$?
   [ "$code" -eq "$expected" ] || fail "exit code $code instead of $expected from colrun on $host"
+}
+
+# signal_host STOP|CONT HOST: all processes there, but the first. Where a command that `on` has started stops, nsenter does so,
+# too.
+signal_host() {
+  local signal=$1 first here
+  first=$(host_pid "$2")
+  here=$(readlink "/proc/$first/ns/pid")
+  here=${here//[^0-9]/}  # of pid:[…]
+  find /proc -mindepth 3 -maxdepth 3 -path '/proc/[0-9]*/ns/pid' -lname "*$here*" -not -path "/proc/$first/*" 2>/dev/null |
+    sed 's,/proc/\([0-9]*\)/.*,\1,' | xargs --no-run-if-empty kill "-$signal"
+  [ "$signal" = STOP ] || kill -CONT "${pids[@]}" "${node_started[@]}" 2>/dev/null
 }
 
 # The helpers of lib.sh, for all hosts. A host that was lost has nothing left.

@@ -234,3 +234,18 @@ done
 expect_node 125 n1 20
 expect_in "$work/n1.err" '^colrun: .*n2'
 nothing_left_soon
+
+# A job that hangs: the launcher, which has no ranks of its own, asks those that it has started.
+export COL_TIMEOUT=120s
+mkdir "$work/there"
+start_node n1 --ssh "$ssh_command" --host n2:2,n3:1 "$PLANTED_HANG" barrier "$work/there"
+wait_until 30 "the ranks are there" files "$work/there" 3
+wait_until 20 "it is stuck" eval 'on n1 "$COLJOB" why --after 300ms >"$out" 2>"$err"; [ $? -eq 1 ]'
+expect_in "$out" 'rank 2 \(pid [0-9]+, host n3\) has not called it'
+on n1 "$COLJOB" ps --after 300ms >"$out"
+expect_in "$out" ' 3 +[0-9.]+ s +stuck '
+kill -QUIT "${node_inner[n1]}"
+wait_until 10 "an answer" grep -qE '^colrun: ranks 0-1 .*rank 2 .*host n3\) has not called it' "$work/n1.err"
+kill -TERM "${node_inner[n1]}"
+expect_node 143 n1
+nothing_left_soon

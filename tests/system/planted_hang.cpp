@@ -2,6 +2,10 @@
 //
 //   planted_hang --list      a line for each: name, cause, culprits, and words that the sentence must have, between
 //   tabs planted_hang NAME DIR    one rank of it; creates DIR/<rank> when the rank comes to the place
+//
+// PLANTED_MEMORY=cuda: its buffers are in the memory of GPUs, one for each rank. PLANTED_STORE=URL: the ranks meet by
+// that store alone, as in Ray, and COL_RANK is all that each has of a launcher.
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -21,7 +25,6 @@ namespace {
 
 using col::Group;
 using col::Options;
-using Floats = std::vector<float>;
 
 constexpr int kRanks = 3;
 constexpr std::size_t kSmall = 8;
@@ -32,11 +35,53 @@ void stay_away() {
   for (;;) ::pause();
 }
 
+// Memory of the GPU that has this rank's number, by the driver, which needs no header for so little.
+void* gpu_memory(std::size_t bytes, int gpu) {
+  static void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW);
+  if (driver == nullptr) throw std::runtime_error("no driver of GPUs");
+  const auto call = [](const char* name, auto... arguments) {
+    const auto function = reinterpret_cast<int (*)(decltype(arguments)...)>(::dlsym(driver, name));
+    if (function == nullptr || function(arguments...) != 0) throw std::runtime_error(std::string("the GPU: ") + name);
+  };
+  static void* context = nullptr;
+  if (context == nullptr) {
+    int device = 0;
+    call("cuInit", 0U);
+    call("cuDeviceGet", &device, gpu);
+    call("cuDevicePrimaryCtxRetain", &context, device);
+    call("cuCtxSetCurrent", context);
+  }
+  void* memory = nullptr;
+  call("cuMemAlloc_v2", &memory, bytes);
+  return memory;
+}
+
+bool is_on_gpu() {
+  const char* const memory = std::getenv("PLANTED_MEMORY");
+  return memory != nullptr && memory == std::string_view("cuda");
+}
+
+int rank_of_environment() {
+  return std::atoi(std::getenv("COL_RANK"));
+}
+
+// A buffer, which lives as long as the process.
+col::TensorView make_buffer(std::size_t count) {
+  if (!is_on_gpu()) return {new float[count](), count, col::DType::float32};
+  const int gpu = rank_of_environment();
+  return {gpu_memory(count * sizeof(float), gpu), count, col::DType::float32, {col::Device::Type::cuda, gpu}};
+}
+
 // Room for one rank's part, and for the parts of all.
 struct Room {
-  explicit Room(std::size_t count = kSmall) : one(count, 1), all(count * kRanks, 1), result(count), results(all) {}
-  Floats one, all, result, results;
-  std::vector<std::size_t> counts = std::vector<std::size_t>(kRanks, one.size());
+  explicit Room(std::size_t count = kSmall)
+      : one(make_buffer(count)),
+        all(make_buffer(count * kRanks)),
+        result(make_buffer(count)),
+        results(make_buffer(count * kRanks)),
+        counts(kRanks, count) {}
+  col::TensorView one, all, result, results;
+  std::vector<std::size_t> counts;
 };
 
 struct Hang {
@@ -261,17 +306,25 @@ void say_there(const std::string& directory, int rank) {
   std::ofstream(directory + "/" + std::to_string(rank));
 }
 
+Group join() {
+  const char* const url = std::getenv("PLANTED_STORE");
+  if (url == nullptr) return col::init();
+  const int rank = rank_of_environment();
+  static col::Context context(col::ContextSpec::meet(col::open_store(url), rank, kRanks, "planted"));
+  return context.init_group({.rank = rank, .world_size = kRanks});
+}
+
 void run(const std::string& name, const std::string& directory) {
   for (const Hang& hang : all_hangs()) {
     if (hang.name != name) continue;
     if (hang.act == nullptr) {
-      const int rank = std::atoi(std::getenv("COL_RANK"));
+      const int rank = rank_of_environment();
       say_there(directory, rank);
       if (rank == 2) stay_away();
-      col::init();
+      join();
       return;
     }
-    Group world = col::init();
+    Group world = join();
     say_there(directory, world.rank());
     hang.act(world, world.rank());
     return;

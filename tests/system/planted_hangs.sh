@@ -1,10 +1,18 @@
 #!/bin/bash
 # Hangs of all kinds: coljob names who is to blame, and why. All of them, or some that are drawn anew each time.
 #
-#   planted_hangs.sh BACKEND HOW_MANY    or: planted_hangs.sh BACKEND NAME…
+#   planted_hangs.sh BACKEND HOW_MANY    or: planted_hangs.sh BACKEND NAME…    or: planted_hangs.sh BACKEND all
+#
+# BACKEND meeting: the ranks have no launcher, and meet by a store alone. BACKEND nccl: their buffers are on GPUs.
 . "$(dirname "$0")/lib.sh"
 : "${COLJOB:?set COLJOB to the coljob program}" "${PLANTED_HANG:?set PLANTED_HANG to the planted_hang program}"
-export COL_BACKEND=$1 COL_TIMEOUT=120s
+backend=$1
+export COL_TIMEOUT=120s
+case $backend in
+  nccl) export COL_BACKEND=nccl PLANTED_MEMORY=cuda ;;
+  meeting) ;;
+  *) export COL_BACKEND=$backend ;;
+esac
 shift
 
 table=$("$PLANTED_HANG" --list)
@@ -13,6 +21,8 @@ case $1 in
   [0-9]*) names=$(cut -f1 <<<"$table" | shuf -n "$1") ;;
   *) names=$(printf '%s\n' "$@") ;;
 esac
+# A rank that waits for others to join has no page yet: they are named by its error.
+[ "$backend" != meeting ] || names=$(grep -vx not_joined <<<"$names")
 echo "hangs: $(tr '\n' ' ' <<<"$names")"
 
 # Ascending, between commas.
@@ -26,17 +36,40 @@ is_right() {
     [ "$(blamed)" = "$culprits" ]
 }
 
+# start NAME: its ranks in the background, $job and $pids for their end.
+start() {
+  local rank
+  if [ "$backend" != meeting ]; then
+    "$COLRUN" -n 3 "$PLANTED_HANG" "$1" "$work/$1" >"$work/job" 2>&1 &
+    job=$!
+    return
+  fi
+  pids=()
+  mkdir "$work/store.$1"
+  for rank in 0 1 2; do
+    PLANTED_STORE=file://$work/store.$1 COL_RANK=$rank "$PLANTED_HANG" "$1" "$work/$1" >>"$work/job" 2>&1 &
+    pids+=($!)
+  done
+}
+stop() {
+  if [ "$backend" != meeting ]; then
+    kill -TERM $job
+    wait $job
+    return
+  fi
+  kill -KILL "${pids[@]}"
+  { wait "${pids[@]}"; } 2>/dev/null
+}
+
 for name in $names; do
   IFS=$'\t' read -r _ cause culprits words < <(grep -P "^$name\t" <<<"$table")
   mkdir "$work/$name"
-  "$COLRUN" -n 3 "$PLANTED_HANG" "$name" "$work/$name" >"$work/job" 2>&1 &
-  job=$!
+  start "$name"
   wait_until 30 "the ranks of $name are there" files "$work/$name" 3
   wait_until 20 "a right answer for $name" is_right
   "$COLJOB" why --after 500ms >"$work/text"
   [ $? -eq 1 ] || fail "$name: not stuck any more: $(cat "$work/text")"
   [ "${SHOW:-}" ] && head -1 "$work/text"
-  kill -TERM $job
-  wait $job
+  stop
 done
 nothing_left

@@ -42,18 +42,6 @@ expect_all_good() {
 # ready PATH NUMBER: that many ranks have made their first call.
 ready() { [ "$(find "$(dirname "$1")" -name "$(basename "$1").*" | wc -l)" -eq "$2" ]; }
 
-# signal_host STOP|CONT HOST: all processes there, but the first. Where a command that `on` has started stops, nsenter does so,
-# too.
-signal_host() {
-  local signal=$1 first here
-  first=$(host_pid "$2")
-  here=$(readlink "/proc/$first/ns/pid")
-  here=${here//[^0-9]/}  # of pid:[…]
-  find /proc -mindepth 3 -maxdepth 3 -path '/proc/[0-9]*/ns/pid' -lname "*$here*" -not -path "/proc/$first/*" 2>/dev/null |
-    sed 's,/proc/\([0-9]*\)/.*,\1,' | xargs --no-run-if-empty kill "-$signal"
-  [ "$signal" = STOP ] || kill -CONT "${pids[@]}" "${node_started[@]}" 2>/dev/null
-}
-
 # expect_loss RANKS BLAMED LIMIT [CODES]: these ranks have said so within LIMIT ms, since $began, and have named one of BLAMED.
 said_by() {
   local rank code named at rest

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "common/table.hpp"
 #include "common/text.hpp"
 #include "common/write_file.hpp"
+#include "launch/nodes/ask_desk.hpp"
 #include "launch/report/look.hpp"
 #include "launch/report/report.hpp"
 #include "launch/report/report_json.hpp"
@@ -73,15 +75,50 @@ std::string short_command(std::vector<std::string> words, tools::Style style) {
   return std::string(tools::cut(command, kCommandColumns - 3)) + std::string(style.ellipsis());
 }
 
+constexpr const char* kNoLauncher = "its launcher does not answer";
+
+// What a job does: as its launcher says, who knows of all hosts, or as the control page of this host does.
+class View {
+ public:
+  // Asks the launcher, if there is one that can be asked.
+  View(const FoundJob& job, std::size_t most_calls, std::size_t calls_of_all_hosts, bool stacks)
+      : most_calls_(most_calls) {
+    if (!job.directory.empty() && job.lives())
+      asking_ = AskingLauncher::ask(job.directory, static_cast<int>(calls_of_all_hosts), stacks);
+  }
+
+  // Nothing if nobody knows.
+  std::optional<JobStory> take(const FoundJob& job) {
+    if (asking_) {
+      if (std::optional<JobStory> story = asking_->wait()) {
+        story->tool = "coljob";
+        return story;
+      }
+      std::fprintf(stderr, "coljob: job %s: its launcher on this host does not answer, so other hosts are not seen\n",
+                   job.id.c_str());
+    }
+    if (!job.page) return std::nullopt;
+    return look_at_job(*job.page, job.id, most_calls_);
+  }
+
+ private:
+  std::size_t most_calls_;
+  std::optional<AskingLauncher> asking_;
+};
+
 int show_jobs(const Options& options) {
   const std::vector<FoundJob> jobs = find_jobs(options.directories);
   if (jobs.empty()) return print("no job of this user runs on this host; --dir names another TMPDIR\n");
   const tools::Style style = own_style();
   std::vector<std::vector<tools::TextCell>> rows = {{{"job"}, {"ranks"}, {"since"}, {"state"}, {"command"}}};
-  for (const FoundJob& job : jobs) {
+  std::vector<View> views;  // all are asked before the first answer is waited for
+  for (const FoundJob& job : jobs) views.emplace_back(job, kReportedCalls, kReportedCalls, false);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const FoundJob& job = jobs[i];
     std::vector<tools::TextCell> row = {{tools::one_line(job.id, !style.utf8)}};
-    if (job.lives()) {
-      const JobStory story = look_at_job(*job.page, job.id, kReportedCalls);
+    const std::optional<JobStory> known = job.lives() ? views[i].take(job) : std::nullopt;
+    if (known) {
+      const JobStory& story = *known;
       const std::string command = short_command(story.command_line, style);
       const std::string state = state_of(story, why(story), options.patience);
       row.insert(row.end(), {{fmt::to_string(story.ranks.size())},
@@ -89,7 +126,9 @@ int show_jobs(const Options& options) {
                              {state, state == "stuck" ? tools::Tone::bad : tools::Tone::plain},
                              {command}});
     } else {
-      row.insert(row.end(), {{""}, {""}, {job.page ? "ended" : "unknown"}, {tools::one_line(job.problem)}});
+      const bool has_ended = job.page && !job.lives();
+      const std::string problem = job.lives() ? kNoLauncher : job.problem;
+      row.insert(row.end(), {{""}, {""}, {has_ended ? "ended" : "unknown"}, {tools::one_line(problem)}});
     }
     rows.push_back(std::move(row));
   }
@@ -112,15 +151,17 @@ std::optional<JobStory> read_story(const std::string& name) {
   }
 }
 
-JobStory story_of(const Options& options, std::size_t most_calls) {
+JobStory story_of(const Options& options, std::size_t most_calls, bool stacks = false) {
   const FoundJob job = choose_job(find_jobs(options.directories), options.job);
   // An answer about a thousand ranks is to come soon, too.
   constexpr int kManyRanks = 64;
-  if (options.command == Command::why && job.page->local_ranks() > kManyRanks) most_calls = kReportedCalls;
-  JobStory story = look_at_job(*job.page, job.id, most_calls);
+  if (options.command == Command::why && job.page && job.page->local_ranks() > kManyRanks) most_calls = kReportedCalls;
+  const std::size_t of_all_hosts = options.command == Command::why ? kReportedCalls : most_calls;
+  std::optional<JobStory> story = View(job, most_calls, of_all_hosts, stacks).take(job);
+  if (!story) throw NoJob(fmt::format("job {} cannot be looked into: {}", job.id, kNoLauncher));
   // What a dead job has left is no hang, but may still tell what it was in.
   if (!job.problem.empty()) std::fprintf(stderr, "coljob: job %s: %s\n", job.id.c_str(), job.problem.c_str());
-  return story;
+  return *std::move(story);
 }
 
 int explain(const Options& options) {
@@ -142,10 +183,12 @@ int explain(const Options& options) {
 }
 
 int show_stacks(const Options& options) {
-  JobStory story = story_of(options, 0);
-  std::vector<RankStory*> ranks;
-  for (RankStory& rank : story.ranks) ranks.push_back(&rank);
-  take_stacks(ranks, ranks.size());
+  JobStory story = story_of(options, 0, /*stacks=*/true);
+  if (story.nodes == 1) {  // else the launchers have taken them
+    std::vector<RankStory*> ranks;
+    for (RankStory& rank : story.ranks) ranks.push_back(&rank);
+    take_stacks(ranks, ranks.size());
+  }
   ReportStyle style;
   style.text = own_style();
   std::string text;

@@ -15,7 +15,10 @@
 
 #include <col/error.hpp>
 
+#include "coljob/unnamed_pages.hpp"
 #include "common/command_line.hpp"
+#include "launch/nodes/ask_desk.hpp"
+#include "launch/processes/job_directory.hpp"
 
 namespace col::coljob {
 namespace {
@@ -23,19 +26,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "col-";
-constexpr const char* kPage = "control";
 
-bool is_own(const fs::path& path, bool is_directory) {
+bool is_own(const fs::path& path, mode_t kind) {
   struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0 || info.st_uid != ::geteuid()) return false;
-  return is_directory ? S_ISDIR(info.st_mode) : S_ISREG(info.st_mode);
+  return ::lstat(path.c_str(), &info) == 0 && info.st_uid == ::geteuid() && (info.st_mode & S_IFMT) == kind;
 }
 
 std::vector<fs::path> own_directories(const fs::path& parent) {
   std::vector<fs::path> found;
   std::error_code failed;
   for (fs::directory_iterator entry(parent, failed), end; !failed && entry != end; entry.increment(failed)) {
-    if (is_own(entry->path(), true)) found.push_back(entry->path());
+    if (is_own(entry->path(), S_IFDIR)) found.push_back(entry->path());
   }
   std::ranges::sort(found);
   return found;
@@ -50,7 +51,7 @@ bool lives(const ControlPage& page) {
 }
 
 FoundJob look_at(std::string id, const fs::path& page) {
-  FoundJob job{.id = std::move(id), .path = page};
+  FoundJob job{.id = std::move(id), .directory = page.parent_path()};
   try {
     job.page = ControlPage::look_at(page);
     if (!lives(*job.page)) job.problem = "it has ended: none of its processes is left";
@@ -86,8 +87,14 @@ std::vector<FoundJob> find_jobs(const std::vector<std::string>& directories) {
   const std::string of_user = fmt::format("{}{}", kPrefix, ::geteuid());
   const auto add = [&](const fs::path& directory, const std::string& id) {
     std::error_code failed;
-    const fs::path page = directory / kPage;
-    if (is_own(page, false) && seen.insert(fs::canonical(page, failed)).second) jobs.push_back(look_at(id, page));
+    const fs::path page = directory / launch::kControlPage;
+    if (is_own(page, S_IFREG) && seen.insert(fs::canonical(page, failed)).second)
+      return jobs.push_back(look_at(id, page));
+    // A launcher that has no ranks on this host.
+    const fs::path desk = directory / launch::kAskSocket;
+    if (is_own(page, S_IFREG) || !is_own(desk, S_IFSOCK) || !seen.insert(fs::canonical(desk, failed)).second) return;
+    const bool is_there = launch::AskingLauncher::can_ask(directory);
+    jobs.push_back({.id = id, .directory = directory, .problem = is_there ? "" : "it has ended: its launcher is gone"});
   };
   for (const fs::path& place : places(directories)) {
     for (const fs::path& directory : own_directories(place)) {
@@ -101,11 +108,17 @@ std::vector<FoundJob> find_jobs(const std::vector<std::string>& directories) {
       for (const fs::path& job : own_directories(directory)) add(job, job.filename());
     }
   }
+  for (const UnnamedPage& page : find_unnamed_pages()) {
+    FoundJob job = look_at(page.id, page.path);
+    job.directory.clear();
+    // A child of a rank that has ended may still have a descriptor.
+    if (job.lives() || !job.page) jobs.push_back(std::move(job));
+  }
   return jobs;
 }
 
 FoundJob choose_job(const std::vector<FoundJob>& jobs, const std::string& name) {
-  if (name.find('/') != std::string::npos && is_own(name, false)) return look_at(name, name);
+  if (name.find('/') != std::string::npos && is_own(name, S_IFREG)) return look_at(name, name);
   std::vector<FoundJob> fitting;
   for (const FoundJob& job : jobs) {
     const bool fits = name.empty() ? job.lives() : job.id.find(name) != std::string::npos || has_pid(job, name);
@@ -119,7 +132,7 @@ FoundJob choose_job(const std::vector<FoundJob>& jobs, const std::string& name) 
     throw tools::UsageError("there are {} jobs{}: {}; name one", fitting.size(),
                             name.empty() ? "" : " that fit '" + name + "'", ids);
   }
-  if (!fitting.front().page)
+  if (!fitting.front().page && !fitting.front().problem.empty())
     throw NoJob(fmt::format("job {} cannot be looked into: {}", fitting.front().id, fitting.front().problem));
   return fitting.front();
 }

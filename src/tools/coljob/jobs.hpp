@@ -1,4 +1,4 @@
-// The jobs of this user on this host, found by their directories.
+// The jobs of this user on this host, found by their directories, or by the descriptors of their ranks.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,10 @@ namespace col::coljob {
 
 struct FoundJob {
   std::string id;
-  std::string path = {};                   // of its control page
-  std::shared_ptr<ControlPage> page = {};  // null if it cannot be read
+  std::string directory = {};              // its own; empty: it has none, and no launcher that could be asked
+  std::shared_ptr<ControlPage> page = {};  // null if it cannot be read, or if none of its ranks is on this host
   std::string problem = {};                // why; or, with a page, that the job has ended: "its processes have ended"
-  bool lives() const { return page && problem.empty(); }
+  bool lives() const { return problem.empty(); }
 };
 
 // There is no such job, or it cannot be looked into.

@@ -287,9 +287,9 @@ void Attempt::add_times(std::vector<RankStory>& stories) {
   for (std::size_t i = 0; i < stories.size(); ++i) stories[i].times = std::move(times[i]);
 }
 
-std::vector<RankStory> Attempt::stories_now() const {
+std::vector<RankStory> Attempt::stories_now(std::size_t most_calls) const {
   std::vector<RankStory> now = stories();
-  if (!now.empty()) look_at_ranks(*page_, now);
+  if (!now.empty()) look_at_ranks(*page_, now, most_calls);
   return now;
 }
 

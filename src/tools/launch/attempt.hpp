@@ -44,6 +44,8 @@ inline constexpr std::uint64_t kRemote = 9ULL << 32;
 inline constexpr std::uint64_t kSharedInput = 10ULL << 32;
 inline constexpr std::uint64_t kPmi = 11ULL << 32;      // local rank
 inline constexpr std::uint64_t kMetrics = 12ULL << 32;  // as MetricsServer
+inline constexpr std::uint64_t kDesk = 13ULL << 32;
+inline constexpr std::uint64_t kAskedStacks = 14ULL << 32;
 inline constexpr std::uint64_t kIndexMask = 0xffffffffULL;
 
 }  // namespace epoll_tag
@@ -130,7 +132,7 @@ class Attempt {
   // At the end: adds what was found by look_at_calls().
   void add_times(std::vector<RankStory>& stories);
   // The same, with what the ranks do at this moment.
-  std::vector<RankStory> stories_now() const;
+  std::vector<RankStory> stories_now(std::size_t most_calls) const;
   // Returns false if a part of the directory could not be removed.
   bool remove_directory() noexcept;
   const std::string& directory() const noexcept { return directory_.path(); }

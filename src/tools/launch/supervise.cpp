@@ -19,8 +19,9 @@
 #include "launch/job/launch_error.hpp"
 #include "launch/processes/descriptors.hpp"
 #include "launch/report/metrics_text.hpp"
+#include "launch/report/look.hpp"
 #include "launch/report/report.hpp"
-#include "launch/report/why_table.hpp"
+#include "launch/report/why.hpp"
 
 namespace col::launch {
 namespace {
@@ -30,8 +31,6 @@ using tools::exit_code::kLauncher;
 
 // After this time, a job whose first rank has ended well reports which ranks it still waits for.
 constexpr std::chrono::seconds kStragglerWarning{30};
-// So long after a SIGQUIT, another one ends the job.
-constexpr std::chrono::seconds kQuitTwice{2};
 constexpr int kInputAndPidfd = 3;  // descriptors of a rank besides its output
 
 int milliseconds_until(std::chrono::steady_clock::time_point time) {
@@ -83,13 +82,14 @@ std::optional<Supervisor::Time> Supervisor::next_deadline() const {
   };
   if (link_) consider(link_->deadline());
   if (metrics_) consider(metrics_->deadline());
+  consider(questions_.deadline());
   if (!attempt_) return first;
   consider(attempt_->ending().deadline());
   consider(attempt_->injector().deadline());
   if (attempt_->ending().is_ending() || attempt_->living() == 0) return first;
   const LifecycleSpec& limits = parts_.spec.lifecycle;
   if (limits.timeout) consider(began_ + *limits.timeout);
-  if (parts_.spec.inspect.report_hang) consider(next_hang_look_);
+  if (parts_.spec.inspect.report_hang && !looks_for_hang_ && node_rank_ == 0) consider(next_hang_look_);
   consider(attempt_->next_look());
   if (const auto ended = attempt_->first_good_end()) {
     if (limits.exit_timeout) consider(*ended + *limits.exit_timeout);
@@ -129,6 +129,10 @@ void Supervisor::dispatch(std::uint64_t event) {
       return on_link();
     case epoll_tag::kRemote:
       return remotes_->on_event(index);
+    case epoll_tag::kDesk:
+      return on_desk(index);
+    case epoll_tag::kAskedStacks:
+      return on_asked_stacks();
     default:
       return;
   }
@@ -150,7 +154,7 @@ void Supervisor::on_lifeline() {
 
 void Supervisor::on_forwarded(int signal) {
   if (signal == SIGQUIT && only_asks_why(Clock::now())) {
-    for (const std::string& line : why_lines(why_now(), tools::Style())) say("{}", line);
+    ask_all(kReportedCalls, false, [this](const JobStory& story) { say_why(story, why(story)); });
   } else if (ends_job(signal)) {
     if (link_) {
       link_->tell_signal(signal);
@@ -166,31 +170,13 @@ void Supervisor::on_forwarded(int signal) {
   }
 }
 
-// The first SIGQUIT asks what the ranks wait for; one that follows soon ends the job.
-bool Supervisor::only_asks_why(Time now) {
-  if (!attempt_ || attempt_->ending().is_ending()) return false;
-  const bool is_second = asked_why_ && now < *asked_why_ + kQuitTwice;
-  asked_why_ = now;
-  return !is_second;
-}
-
-// What the ranks of this node do at this moment.
-JobStory Supervisor::why_now() const {
-  JobStory story;
-  story.tool = parts_.spec.tool;
-  story.job_id = attempt_->assignment().job_id;
-  story.nodes = attempt_->assignment().nodes;
-  story.ranks = attempt_->stories_now();
-  return story;
-}
-
 void Supervisor::serve_metrics() {
   const InspectSpec& inspect = parts_.spec.inspect;
   if (inspect.metrics_host.empty()) return;
   const Endpoint at{inspect.metrics_host, inspect.metrics_port};
   metrics_ = std::make_unique<MetricsServer>(at, epoll_.get(), epoll_tag::kMetrics, [this] {
     JobStory story;
-    if (attempt_) story = why_now();
+    if (attempt_) story = own_view(0);
     story.job_id = parts_.job_id;
     story.command_line = parts_.spec.command_line;
     story.restarts = restarts_;
@@ -198,19 +184,6 @@ void Supervisor::serve_metrics() {
     return metrics_text(story);
   });
   if (!parts_.spec.output.quiet) say("figures of this job: http://{}/metrics", metrics_->endpoint().text());
-}
-
-// Looks when a wait can have lasted for long enough.
-void Supervisor::report_hang(Time now) {
-  const std::optional<std::chrono::milliseconds> patience = parts_.spec.inspect.report_hang;
-  if (!patience || now < next_hang_look_) return;
-  const JobStory story = why_now();
-  const Why found = why(story);
-  const std::chrono::duration<double> waited(found.seconds), left = *patience - waited;
-  const bool hangs = found.cause != Why::Cause::nothing && left.count() <= 0;
-  next_hang_look_ = now + (hangs ? *patience : std::chrono::ceil<std::chrono::milliseconds>(left));
-  if (!hangs) return;
-  for (const std::string& line : why_lines(story, found, tools::Style())) say("{}", line);
 }
 
 void Supervisor::on_end_signal(int signal) {
@@ -290,6 +263,7 @@ void Supervisor::do_due(Time now) {
     on_link();  // silence is no event
   }
   if (metrics_) metrics_->tick(now);
+  questions_.tick(now);
   if (!attempt_) return;
   if (output_.error() != 0) attempt_->ending().on_output_closed(now);
   for (const Injector::Act& act : attempt_->injector().due(now)) {

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,8 +22,10 @@
 #include "launch/job/job_spec.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/metrics_server.hpp"
+#include "launch/nodes/ask_desk.hpp"
 #include "launch/nodes/endpoint.hpp"
 #include "launch/nodes/node_link.hpp"
+#include "launch/nodes/questions.hpp"
 #include "launch/nodes/remotes.hpp"
 #include "launch/nodes/rendezvous.hpp"
 #include "launch/output/input.hpp"
@@ -31,6 +34,7 @@
 #include "launch/processes/signals.hpp"
 #include "launch/report/job_story.hpp"
 #include "launch/report/stacks.hpp"
+#include "launch/report/why.hpp"
 
 namespace col::launch {
 
@@ -65,7 +69,6 @@ class Supervisor {
   void dispatch(std::uint64_t event);
   void on_lifeline();
   void on_forwarded(int signal);
-  bool only_asks_why(Time now);
   void on_end_signal(int signal);
   void on_stop_signal(bool stopped);
   void on_rank_event(int local_rank);
@@ -90,8 +93,6 @@ class Supervisor {
   void end_descendants();
   void flush();
   JobStory story();
-  JobStory why_now() const;
-  void report_hang(Time now);
   void serve_metrics();
   JobResult result() const;
   bool may_restart(const JobStory& story) const;
@@ -109,6 +110,21 @@ class Supervisor {
   void send_traces(Timeline& own);
   void write_trace(const JobStory& story);
   JobResult finish(JobStory story);
+
+  // supervise_asking.cpp: what the ranks are doing, while they run
+  void open_desk(const std::string& directory);
+  JobStory view_of_job() const;
+  JobStory own_view(std::size_t most_calls) const;
+  void ask_all(std::size_t most_calls, bool stacks, Questions::Done done);
+  void on_desk(std::size_t index);
+  void on_asked(const LinkEvent& event);
+  void take_asked_stacks(std::size_t most_calls, std::function<void(JobStory)> then);
+  void on_asked_stacks();
+  void forget_askers();
+  bool only_asks_why(Time now);
+  void say_why(const JobStory& story, const Why& found);
+  void report_hang(Time now);
+  void on_hang_view(const JobStory& story);
 
   // supervise_nodes.cpp: the communication with other nodes
   void meet_nodes();
@@ -140,12 +156,17 @@ class Supervisor {
   std::unique_ptr<Remotes> remotes_;     // null: this node starts no other node
   std::unique_ptr<Input> shared_input_;  // shared between nodes; null: no rank of another node reads our input
   std::unique_ptr<Attempt> attempt_;
-  std::unique_ptr<StackTaker> stacks_;  // while they are taken
-  std::vector<pid_t> examined_;         // the processes whose stacks are taken
-  std::optional<LinkEvent> news_;       // ranks start, or the job is over; not handled yet
-  std::vector<LinkEvent> early_;        // for ranks that are about to be started
-  pid_t meeting_ = 0;                   // the process where the nodes meet, if it is on this node
-  std::string meeting_place_;           // where this node has joined it
+  std::unique_ptr<StackTaker> stacks_;        // while they are taken
+  std::vector<pid_t> examined_;               // the processes whose stacks are taken
+  std::unique_ptr<AskDesk> desk_;             // null: this is the only node, or it has no ranks now
+  Questions questions_;                       // to the other nodes
+  std::unique_ptr<StackTaker> asked_stacks_;  // of ranks that go on
+  std::vector<pid_t> asked_pids_;             // of these
+  std::vector<std::function<void(const std::vector<std::optional<Stack>>&)>> stack_askers_;  // to be told then
+  std::optional<LinkEvent> news_;  // ranks start, or the job is over; not handled yet
+  std::vector<LinkEvent> early_;   // for ranks that are about to be started
+  pid_t meeting_ = 0;              // the process where the nodes meet, if it is on this node
+  std::string meeting_place_;      // where this node has joined it
   std::size_t processes_left_ = 0;
   int restarts_ = 0;
   int node_rank_ = 0;
@@ -161,6 +182,7 @@ class Supervisor {
   bool input_is_taken_ = false;  // by a rank of the first attempt
   bool warned_of_stragglers_ = false;
   Time next_hang_look_{};                   // for --report-hang
+  bool looks_for_hang_ = false;             // the other nodes have been asked
   std::unique_ptr<MetricsServer> metrics_;  // null: nobody has asked for it
   Timeline timeline_;                       // for --trace: what the ranks have kept, of the last start
   int traced_restart_ = 0;                  // which start that is

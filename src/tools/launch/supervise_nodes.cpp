@@ -22,6 +22,7 @@
 #include "launch/nodes/agent_job.hpp"
 #include "launch/nodes/meeting.hpp"
 #include "launch/processes/descriptors.hpp"
+#include "launch/processes/job_directory.hpp"
 #include "launch/report/report.hpp"
 #include "launch/supervise.hpp"
 
@@ -210,6 +211,12 @@ void Supervisor::on_link_event(const LinkEvent& event) {
       break;
     case LinkEvent::Kind::traced:
       return add_trace(event);
+    case LinkEvent::Kind::ask:
+      return on_asked(event);
+    case LinkEvent::Kind::asked:
+      return questions_.on_asked(event.question, event.outcome);
+    case LinkEvent::Kind::answer:
+      return questions_.on_answer(event.question, event.node_rank, event.outcome);
     case LinkEvent::Kind::exchanged:
       if (attempt_ && attempt_->pmi() != nullptr) attempt_->pmi()->end_barrier(event.entries);
       return;
@@ -293,6 +300,13 @@ std::string Supervisor::describe_lost(const LinkEvent& event, bool had_started) 
 
 JobResult Supervisor::run_with_others() {
   std::optional<JobStory> own;  // of this node's ranks, when they ran last
+  // One without ranks has no directory of theirs in which it could be asked.
+  std::optional<JobDirectory> watching;
+  if (parts_.spec.local_ranks() == 0) {
+    watching.emplace(parts_.job_id);
+    watching->create();
+    open_desk(watching->path());
+  }
   for (;;) {
     LinkEvent event = next_news(own ? &*own : nullptr);
     if (event.kind == LinkEvent::Kind::start) {
@@ -328,6 +342,7 @@ JobResult Supervisor::run_with_others() {
     outcome.tool = parts_.spec.tool;
     outcome.command_line = parts_.spec.command_line;
     leave_others();
+    if (watching) watching->remove();
     // Said by the node from which this one was started.
     if (!parts_.rendezvous.reports && event.kind == LinkEvent::Kind::done) return outcome.result;
     return finish(std::move(outcome));

@@ -86,6 +86,7 @@ JobStory Supervisor::run_attempt(const Assignment& assignment) {
                                                     .rank_tag = epoll_tag::kRank,
                                                     .job_began = began_});
   stacks_.reset();
+  open_desk(attempt_->directory());
   // What has come while there were no ranks is for these.
   if (front_is_gone_)
     attempt_->ending().kill(EndCause::launcher_failed, Clock::now());
@@ -101,6 +102,7 @@ JobStory Supervisor::run_attempt(const Assignment& assignment) {
     if (!link_) output_.drop_unwritten();
     while (!is_over()) step(std::nullopt);
     end_descendants();
+    forget_askers();
     attempt_.reset();
     throw;
   }
@@ -108,6 +110,7 @@ JobStory Supervisor::run_attempt(const Assignment& assignment) {
   drain();
   JobStory outcome = story();
   take_traces();
+  forget_askers();
   if (!attempt_->remove_directory() && outcome.result.error.empty()) {
     outcome.result.error = fmt::format("cannot remove the job directory {}; remove it by hand", attempt_->directory());
   }

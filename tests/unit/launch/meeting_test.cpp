@@ -63,6 +63,56 @@ TEST_CASE("meeting: what the ranks of all nodes have put for PMI is told when th
   }
 }
 
+TEST_CASE("meeting: what a node asks is passed on to all others that have ranks, and their answers back", "[launch]") {
+  MeetingProbe probe(nodes(3, 3));
+  probe.come(9, {.ranks = 0});  // only watches
+  for (const int member : {1, 2, 3}) probe.come(member, {.ranks = member});
+  probe.end(3, {0, 0, 0});
+  probe.letters.clear();
+  probe.say(2, {{"say", "ask"}, {"question", 41}, {"calls", 7}, {"stacks", true}});
+  const json asked = probe.last(2, "asked");
+  CHECK(asked.at("question") == 41);
+  const JobStory known = col::launch::story_from_json(asked.at("story"));
+  REQUIRE(known.silent.size() == 1);
+  CHECK(known.silent[0].host == "n1");
+  CHECK(known.silent[0].ranks == 1);
+  CHECK(known.ranks.size() == 3);  // that have ended
+  CHECK(known.nodes == 3);
+  const json ask = probe.last(1, "ask");
+  CHECK(picked(ask, {{"calls", 7}, {"stacks", true}}) == json{{"calls", 7}, {"stacks", true}});
+  for (const int other : {3, 9}) CHECK(probe.said(other).empty());
+  const auto answer = [&](int number) {
+    return json{{"say", "answer"}, {"question", number}, {"story", story_of(0, 0, {0})}};
+  };
+  // Of another question, and by who was not asked.
+  probe.say(1, answer(ask.at("question").get<int>() + 1));
+  probe.say(3, answer(ask.at("question")));
+  CHECK(probe.count(2, "answer") == 0);
+  probe.say(1, answer(ask.at("question")));
+  probe.say(1, answer(ask.at("question")));
+  REQUIRE(probe.count(2, "answer") == 1);
+  const json wanted = {{"question", 41}, {"node_rank", 0}, {"story", story_of(0, 0, {0})}};
+  CHECK(picked(probe.last(2, "answer"), wanted) == wanted);
+  // Who only watches asks, too; who asks and is gone is told nothing.
+  probe.letters.clear();
+  probe.say(9, {{"say", "ask"}, {"question", 1}});
+  CHECK(col::launch::story_from_json(probe.last(9, "asked").at("story")).silent.size() == 2);
+  // Questions that nobody answers are forgotten.
+  for (int number = 0; number < 1000; ++number) probe.say(9, {{"say", "ask"}, {"question", number}});
+  const int first = probe.letters[1].front().at("question");
+  probe.say(1, answer(first));
+  CHECK(probe.count(9, "answer") == 0);
+}
+
+TEST_CASE("meeting: before the ranks have started, nobody is asked", "[launch]") {
+  MeetingProbe probe(nodes(2, 2));
+  probe.come(1);
+  probe.say(1, {{"say", "ask"}, {"question", 5}});
+  const JobStory known = col::launch::story_from_json(probe.last(1, "asked").at("story"));
+  CHECK(known.silent.empty());
+  CHECK(known.ranks.empty());
+}
+
 TEST_CASE("meeting: a first node at a loopback address is reached where the meeting is", "[launch]") {
   for (const char* address : {"127.0.0.1", "127.8.9.1", "::1"}) {
     MeetingProbe probe(nodes(2, 2));

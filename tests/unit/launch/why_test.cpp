@@ -95,6 +95,17 @@ TEST_CASE("why: a rank that has not come to a call", "[launch]") {
     story.ranks[3].host = "n7";
     CHECK(why(story).sentence.find("rank 3 (pid 103, host n7) has not called it") != std::string::npos);
   }
+  SECTION("swapping") {
+    story.ranks[3].burden = {.resident_bytes = 1 << 30, .swapped_bytes = std::uint64_t{3} << 30};
+    CHECK(why(story).sentence.ends_with(
+        "(last: barrier #416), and 3.0 GiB of its memory are swapped out: this host has too little"));
+    story.ranks[3].burden.swapped_bytes = 1 << 20;
+    CHECK(why(story).sentence.ends_with("(last: barrier #416)"));
+  }
+  SECTION("waiting for a disk") {
+    story.ranks[3].burden.waits_for_disk = true;
+    CHECK(why(story).sentence.ends_with("(last: barrier #416), and waits in the kernel for a disk or a file system"));
+  }
   SECTION("stopped") {
     last(story, 3).stopped = true;
     CHECK(why(story).cause == Cause::stopped);
@@ -317,4 +328,21 @@ TEST_CASE("clock samples: offset and drift from the best answers, and their erro
   CHECK(late->ahead_at(515'025) == 1200);
   samples.add(100, 50, 90);  // a clock that goes backwards
   CHECK(samples.shift()->error_ns == 30);
+}
+
+TEST_CASE("why: a host that does not answer is to blame only if nobody else is missing", "[launch]") {
+  JobStory story = job(3, 1);
+  story.nodes = 2;
+  story.silent = {{.node_rank = 1, .host = "n2", .first_rank = 3, .ranks = 2}};
+  for (const std::size_t rank : {0U, 1U, 2U}) wait_in(story, rank, "barrier", 2);
+  const Why found = why(story);
+  CHECK(found.cause == Cause::no_answer);
+  CHECK(found.culprits == std::vector{3, 4});
+  CHECK(found.sentence ==
+        "ranks 0-2 have waited for 14.0 s in barrier #2 of group 'default': host n2 (node 1, ranks 3-4) does not "
+        "answer: dead or frozen, or cut off");
+  CHECK(why_lines(story, {}).back() == "host n2 (node 1, ranks 3-4) has not answered: its ranks are not shown");
+  last(story, 2).state = State::joined;
+  CHECK(why(story).culprits == std::vector{2});
+  CHECK(why_lines(story, {}).back().starts_with("host n2 "));
 }

@@ -181,11 +181,13 @@ std::optional<PageMapping> create_page_file(const std::string& path, int local_r
 }
 
 UniqueFd create_unnamed_page(int local_ranks, std::string_view job_id) {
-  constexpr const char* kName = "col-control";  // what /proc/<pid>/maps shows
+  // What /proc/<pid>/fd and maps show: coljob finds it by that. The kernel takes no longer names than 249 bytes.
+  constexpr std::size_t kMostBytes = 200;
+  const std::string name = fmt::format("col-control:{}", job_id.substr(0, kMostBytes));
   check_local_ranks(local_ranks);
-  UniqueFd file(::memfd_create(kName, MFD_CLOEXEC));
-  if (!file) throw_system_error(errno, "create", kName);
-  make_page(file.get(), kName, local_ranks, job_id);
+  UniqueFd file(::memfd_create(name.c_str(), MFD_CLOEXEC));
+  if (!file) throw_system_error(errno, "create", name);
+  make_page(file.get(), name, local_ranks, job_id);
   return file;
 }
 

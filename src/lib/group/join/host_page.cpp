@@ -1,5 +1,6 @@
 #include "group/join/host_page.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,6 +42,17 @@ void fields(PagePlace& place, Visit& visit) {
   visit("failure", failure);
 }
 
+// The page with its file, which stays open: so coljob finds it, among the descriptors of every rank.
+std::shared_ptr<ControlPage> with_file(core::UniqueFd file, const std::string& identity) {
+  struct PageAndFile {
+    core::UniqueFd file;
+    std::shared_ptr<ControlPage> page;
+  };
+  auto page = ControlPage::open(fmt::format("/proc/self/fd/{}", file.get()), identity);
+  auto both = std::make_shared<PageAndFile>(PageAndFile{std::move(file), std::move(page)});
+  return {both, both->page.get()};
+}
+
 class HostPage final : public WaitObserver {
  public:
   HostPage(const ContextSpec& spec, const JobRoster& roster, Store& scope, const Deadline& deadline)
@@ -52,6 +64,7 @@ class HostPage final : public WaitObserver {
         identity_(fmt::format("{} {:016x}", spec.job_id, roster.nonce(maker_))) {}
 
   std::shared_ptr<ControlPage> make(const std::vector<int>& neighbours);
+  std::shared_ptr<ControlPage> make_alone();
   std::shared_ptr<ControlPage> open();
 
   bool on_slow(Duration waited) override;
@@ -77,12 +90,11 @@ class HostPage final : public WaitObserver {
 
 std::shared_ptr<ControlPage> HostPage::make(const std::vector<int>& neighbours) {
   PagePlace place{.nonce = roster_.nonce(maker_), .pid = ::getpid()};
-  core::UniqueFd file;
   std::shared_ptr<ControlPage> page;
   try {
-    file = core::create_unnamed_page(static_cast<int>(neighbours.size()), identity_);
-    page = ControlPage::open(fmt::format("/proc/self/fd/{}", file.get()), identity_);
+    core::UniqueFd file = core::create_unnamed_page(static_cast<int>(neighbours.size()), identity_);
     place.descriptor = file.get();
+    page = with_file(std::move(file), identity_);
   } catch (const Error& error) {
     place.failure = encode_error(error);
     tell(place);
@@ -103,6 +115,17 @@ std::shared_ptr<ControlPage> HostPage::make(const std::vector<int>& neighbours) 
   return page;
 }
 
+// Of a rank that is alone on its host. Without a descriptor, it is found by nobody, and serves as well.
+std::shared_ptr<ControlPage> HostPage::make_alone() {
+  try {
+    auto page = with_file(core::create_unnamed_page(1, identity_), identity_);
+    page->record(0).join(spec_.rank);
+    return page;
+  } catch (const Error&) {
+    return ControlPage::in_memory(1);
+  }
+}
+
 std::shared_ptr<ControlPage> HostPage::open() {
   await(maker_, "make the control page of this host");
   const auto place =
@@ -120,7 +143,10 @@ std::shared_ptr<ControlPage> HostPage::open() {
   if (!place.failure.empty())
     throw failed(decode_error(place.failure).value_or(Error(ErrorCode::internal, "its error cannot be read")));
   try {
-    auto page = ControlPage::open(fmt::format("/proc/{}/fd/{}", place.pid, place.descriptor), identity_);
+    const std::string path = fmt::format("/proc/{}/fd/{}", place.pid, place.descriptor);
+    core::UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+    // What is wrong with it is said by who reads it.
+    auto page = file ? with_file(std::move(file), identity_) : ControlPage::open(path, identity_);
     page->record(spec_.local_rank).join(spec_.rank);
     return page;
   } catch (const Error& error) {
@@ -151,12 +177,8 @@ void share_host_page(ContextSpec& spec, const JobRoster& roster, Store& scope, c
   }
   spec.local_rank = static_cast<int>(std::find(neighbours.begin(), neighbours.end(), spec.rank) - neighbours.begin());
   spec.local_world_size = static_cast<int>(neighbours.size());
-  if (neighbours.size() == 1) {
-    spec.control = ControlPage::in_memory(1);
-    return;
-  }
   HostPage page(spec, roster, scope, deadline);
-  spec.control = maker == spec.rank ? page.make(neighbours) : page.open();
+  spec.control = neighbours.size() == 1 ? page.make_alone() : maker == spec.rank ? page.make(neighbours) : page.open();
 }
 
 }  // namespace col::group

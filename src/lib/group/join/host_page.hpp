@@ -1,10 +1,10 @@
 // The control page that the ranks of a host share, when they have nothing in common but a store.
 //
 //   the first rank of the host   makes it, and writes where it is: page/<rank>
-//   the others of that host      open it, and say so in the page; then the first rank lets go of it
+//   the others of that host      open it, and say so in the page
 //
 // The page is a file without a name: a rank opens it as a descriptor of the rank that made it. So nothing is left
-// behind, in whatever way the ranks end.
+// behind, in whatever way the ranks end. Each keeps its descriptor, by which coljob finds the page.
 #pragma once
 
 #include <memory>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <limits>
 #include <set>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ namespace {
 constexpr std::size_t kMaxHostBytes = 255;
 // All nodes must be able to read how the job ended, however many hosts are named.
 constexpr std::size_t kMaxErrorBytes = 4096;
+constexpr std::size_t kMaxQuestions = 64;  // that not all have answered
 
 }  // namespace
 
@@ -67,6 +69,8 @@ void Meeting::on_message(Member from, const std::string& address, const json& me
   if (say == Exchanged::kSay) return on_exchanged(from, read_as<Exchanged>(message));
   if (say == ClockAsked::kSay) return on_clock(from, read_as<ClockAsked>(message));
   if (say == Traced::kSay) return on_traced(from, message);
+  if (say == Ask::kSay) return on_ask(from, read_as<Ask>(message));
+  if (say == Answer::kSay) return on_answer(from, read_as<Answer>(message));
   if (say == SignalCame::kSay) {
     const int signal = read_as<SignalCame>(message).signal;
     if (!ends_job(signal)) return;
@@ -193,6 +197,38 @@ void Meeting::on_traced(Member from, const json& message) {
   for (const auto& [member, node] : nodes_) {
     if (member != from && node.wants_stories && (wants == 1 || node.node_rank == 0)) send(member, message);
   }
+}
+
+void Meeting::on_ask(Member from, const Ask& ask) {
+  Question question{.asker = from, .number = ask.question};
+  JobStory story;
+  story.job_id = spec_.job_id;
+  story.nodes = std::max(1, started_nodes_);
+  story.ranks = stories_;
+  const bool runs = state_ == State::running || state_ == State::ending;
+  for (const auto& [member, node] : nodes_) {
+    if (!runs || member == from || node.node_rank < 0 || node.ended) continue;
+    question.awaited.insert(member);
+    story.silent.push_back(
+        {.node_rank = node.node_rank, .host = node.host, .first_rank = node.first_rank, .ranks = node.local_ranks});
+  }
+  send(from, message_of(Asked{.question = ask.question, .story = story_to_json(story)}));
+  for (const Member member : question.awaited)
+    send(member, message_of(Ask{.question = next_question_, .calls = ask.calls, .stacks = ask.stacks}));
+  if (!question.awaited.empty()) questions_.emplace(next_question_, std::move(question));
+  next_question_ = next_question_ == std::numeric_limits<int>::max() ? 0 : next_question_ + 1;
+  // A node that does not answer must not make this grow.
+  if (questions_.size() > kMaxQuestions) questions_.erase(questions_.begin());
+}
+
+void Meeting::on_answer(Member from, Answer answer) {
+  const auto found = questions_.find(answer.question);
+  if (found == questions_.end() || found->second.awaited.erase(from) == 0) return;
+  const Question& question = found->second;
+  answer.question = question.number;
+  answer.node_rank = nodes_.at(from).node_rank;
+  send(question.asker, message_of(std::move(answer)));
+  if (question.awaited.empty()) questions_.erase(found);
 }
 
 void Meeting::on_ended(Member from, const Ended& ended, Time now) {

@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -110,12 +111,21 @@ class Meeting {
     std::string what;
   };
 
+  // What a member wants to know of the others, and has not heard of all.
+  struct Question {
+    Member asker = 0;
+    int number = 0;  // by which the asker knows it
+    std::set<Member> awaited = {};
+  };
+
   void on_hello(Member from, const std::string& address, const Hello& hello, Time now);
   void on_failed(Member from, const Failed& failed, Time now);
   void on_exchanged(Member from, Exchanged exchanged);
   void on_clock(Member from, const ClockAsked& clock);
   void on_traced(Member from, const nlohmann::json& message);
   void on_ended(Member from, const Ended& ended, Time now);
+  void on_ask(Member from, const Ask& ask);
+  void on_answer(Member from, Answer answer);
   void take_story(const Node& node, JobStory story);
   bool is_of_this_generation(std::optional<int> restart) const;
   void refuse(Member to, const std::string& why);
@@ -160,9 +170,11 @@ class Meeting {
   int signal_round_ = 0;  // the largest number that one node has got
   std::optional<EndCause> limit_;
   int launcher_code_ = 0;
-  std::string launcher_error_;       // from a node that could not start its ranks
-  std::optional<JobResult> closed_;  // from a node whose output nobody reads any more
-  std::size_t processes_left_ = 0;   // on all nodes
+  std::string launcher_error_;         // from a node that could not start its ranks
+  std::optional<JobResult> closed_;    // from a node whose output nobody reads any more
+  std::size_t processes_left_ = 0;     // on all nodes
+  std::map<int, Question> questions_;  // by the number that the others know
+  int next_question_ = 0;
   std::vector<RankStory> stories_;
   JobStory first_story_;  // from the node with rank 0: what is said about the job as a whole
   bool have_story_ = false;

@@ -102,6 +102,20 @@ std::vector<LinkEvent> NodeLink::receive(Time now) {
   return events;
 }
 
+namespace {
+
+// One that cannot be understood is no answer, and no reason to end a job.
+void take_view(LinkEvent& event, int question, const json& story) {
+  try {
+    event.outcome = story_from_json(story);
+    event.question = question;
+  } catch (const Error&) {
+    event.question = -1;
+  }
+}
+
+}  // namespace
+
 LinkEvent NodeLink::to_event(const json& message) const {
   LinkEvent event;
   const std::string say = said(message);
@@ -142,6 +156,21 @@ LinkEvent NodeLink::to_event(const json& message) const {
     event.kind = LinkEvent::Kind::traced;
     event.part = std::move(traced.part);
     event.restart = traced.restart.value_or(0);
+  } else if (say == Ask::kSay) {
+    const auto ask = read_as<Ask>(message);
+    event.kind = LinkEvent::Kind::ask;
+    event.question = ask.question;
+    event.calls = ask.calls;
+    event.stacks = ask.stacks;
+  } else if (say == Asked::kSay) {
+    const auto asked = read_as<Asked>(message);
+    event.kind = LinkEvent::Kind::asked;
+    take_view(event, asked.question, asked.story);
+  } else if (say == Answer::kSay) {
+    const auto answer = read_as<Answer>(message);
+    event.kind = LinkEvent::Kind::answer;
+    event.node_rank = answer.node_rank;
+    take_view(event, answer.question, answer.story);
   } else if (say == Done::kSay) {
     event.kind = LinkEvent::Kind::done;
     try {
@@ -234,6 +263,14 @@ void NodeLink::tell_unreachable(const std::string& what, int exit_code) {
 
 void NodeLink::tell_trace(const std::string& part, int restart) {
   tell(message_of(Traced{.restart = restart, .part = part}));
+}
+
+void NodeLink::ask(int question, int calls, bool stacks) {
+  tell(message_of(Ask{.question = question, .calls = calls, .stacks = stacks}));
+}
+
+void NodeLink::tell_answer(int question, const JobStory& story) {
+  tell(message_of(Answer{.question = question, .story = story_to_json(story)}));
 }
 
 void NodeLink::tell_end(const JobStory& story, int restart) {

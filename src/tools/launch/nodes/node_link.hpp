@@ -28,6 +28,9 @@ struct LinkEvent {
     limit,      // another node found that a time limit has passed: `limit`
     traced,     // a part of a trace, from another node: `part`, of start `restart`
     exchanged,  // the ranks of all nodes are in a barrier of PMI: `entries`, what they have put
+    ask,        // another node wants to know what the ranks here do: `question`, `calls`, `stacks`
+    asked,      // whom the meeting has asked `question`: `outcome`
+    answer,     // what `node_rank` says to `question`: `outcome`
     done,       // the job is over: `outcome`, the same on all nodes
     refused,    // the meeting refuses this node: `why`
     lost,       // the meeting cannot be reached any more: `why`
@@ -40,6 +43,10 @@ struct LinkEvent {
   PmiServer::Entries entries = {};
   std::string part = {};
   int restart = 0;
+  int question = -1;  // -1: what was said cannot be understood
+  int node_rank = -1;
+  int calls = 0;
+  bool stacks = false;
   JobStory outcome = {};
   std::string why = {};
 };
@@ -83,6 +90,9 @@ class NodeLink {
   void tell_trace(const std::string& part, int restart);
   // How far this host's clock is ahead of the meeting's; nothing if this is not known.
   std::optional<ClockShift> clock() const { return clock_.shift(); }
+  // What do the ranks of all other nodes do? The answers come as events.
+  void ask(int question, int calls, bool stacks);
+  void tell_answer(int question, const JobStory& story);
 
  private:
   std::optional<LinkEvent> on_stranger(const nlohmann::json& message);

@@ -200,6 +200,48 @@ void fields(Exchanged& message, Visit& visit) {
   visit("entries", entries);
 }
 
+// What the ranks of the job are doing, while it runs. A launcher asks; the meeting passes the question on to all others
+// that have ranks, and their answers back.
+struct Ask {  // by a node; by the meeting with a number of its own
+  static constexpr std::string_view kSay = "ask";
+  int question = -1;
+  int calls = 0;  // how many of each rank
+  bool stacks = false;
+};
+template <class Visit>
+void fields(Ask& message, Visit& visit) {
+  auto& [question, calls, stacks] = message;
+  visit("question", question);
+  visit("calls", calls);
+  visit("stacks", stacks);
+}
+
+struct Asked {  // by the meeting, to who has asked: whom it has asked, and what is known of ranks that have ended
+  static constexpr std::string_view kSay = "asked";
+  int question = -1;
+  nlohmann::json story = {};
+};
+template <class Visit>
+void fields(Asked& message, Visit& visit) {
+  auto& [question, story] = message;
+  visit("question", question);
+  visit("story", story);
+}
+
+struct Answer {  // by both
+  static constexpr std::string_view kSay = "answer";
+  int question = -1;
+  int node_rank = -1;  // by the meeting only
+  nlohmann::json story = {};
+};
+template <class Visit>
+void fields(Answer& message, Visit& visit) {
+  auto& [question, node_rank, story] = message;
+  visit("question", question);
+  visit("node_rank", node_rank);
+  visit("story", story);
+}
+
 struct Unreachable {  // by the node that should have started another one
   static constexpr std::string_view kSay = "unreachable";
   std::string what = {};

@@ -7,6 +7,10 @@
 
 namespace col::launch {
 
+// The names of its files that coljob looks for.
+inline constexpr const char* kControlPage = "control";
+inline constexpr const char* kAskSocket = "ask";  // of a job of several nodes
+
 // "20261121-042407-1234-9f86d081": the time, the launcher, and random digits. Unique among all jobs of all machines
 // that share a directory.
 std::string make_job_id();
@@ -19,7 +23,7 @@ class JobDirectory {
 
   const std::string& path() const noexcept { return path_; }
   std::string store() const { return path_ + "/store"; }
-  std::string control() const { return path_ + "/control"; }
+  std::string control() const { return path_ + "/" + kControlPage; }
   std::string trace() const { return path_ + "/trace"; }  // a directory; make_trace()
   std::string error_file(int rank) const;
   std::string torch_error_file(int rank) const;

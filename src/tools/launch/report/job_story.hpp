@@ -20,6 +20,18 @@ struct Stack {
   std::vector<std::string> lines;  // as they should be shown
 };
 
+// What keeps a process that runs from getting on.
+struct Burden {
+  std::uint64_t resident_bytes = 0, swapped_bytes = 0;  // of its memory
+  bool waits_for_disk = false;                          // in the kernel, and no signal could end that
+
+  // So much of it that whatever it does waits for the swap device again and again.
+  bool is_swapping() const {
+    constexpr std::uint64_t kLittle = 64 << 20;
+    return swapped_bytes >= kLittle && swapped_bytes >= resident_bytes / 4;
+  }
+};
+
 struct RankStory {
   int rank = 0;  // global
   int local_rank = 0;
@@ -33,9 +45,18 @@ struct RankStory {
       last;                    // what it was doing in col when the job began to end; nothing when it does not use col
   std::uint64_t seen_ns = 0;   // the time of that, by the clock of RankActivity::since_ns
   RankHistory history;         // from the same time
+  Burden burden;               // the same; of ranks that do not wait
   std::optional<Stack> stack;  // taken before it was ended
   CallTimes times;             // empty unless somebody has watched
   std::vector<std::string> last_stderr;  // its last lines, the oldest first; kept for ranks that failed
+};
+
+// A node that has ranks, and of which nothing is known: it has not answered.
+struct SilentNode {
+  int node_rank = 0;
+  std::string host = {};  // empty: not known
+  int first_rank = 0;
+  int ranks = 0;
 };
 
 struct JobStory {
@@ -50,6 +71,7 @@ struct JobStory {
   std::size_t processes_left = 0;  // descendants that SIGKILL did not end
   JobResult result;                // its cause is `none` while the job runs
   std::vector<RankStory> ranks;    // by global rank
+  std::vector<SilentNode> silent;  // whose ranks are not in `ranks`; only while the job runs
 };
 
 }  // namespace col::launch

@@ -1,10 +1,14 @@
 #include "launch/report/look.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <fstream>
 #include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -25,6 +29,27 @@ std::vector<std::string> command_line_of(std::int64_t pid) {
     at = end + 1;
   }
   return words;
+}
+
+// "VmRSS:	  123 kB", in bytes; nothing if the line is another one.
+std::optional<std::uint64_t> bytes_in(std::string_view line, std::string_view name) {
+  if (!line.starts_with(name)) return std::nullopt;
+  std::uint64_t kib = 0;
+  const std::size_t digit = line.find_first_of("0123456789");
+  if (digit == std::string_view::npos) return std::nullopt;
+  std::from_chars(line.data() + digit, line.data() + line.size(), kib);
+  return kib * 1024;
+}
+
+Burden burden_of(std::int64_t pid) {
+  Burden burden;
+  std::ifstream file(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("State:")) burden.waits_for_disk = line.find("D (") != std::string::npos;
+    if (const auto bytes = bytes_in(line, "VmRSS:")) burden.resident_bytes = *bytes;
+    if (const auto bytes = bytes_in(line, "VmSwap:")) burden.swapped_bytes = *bytes;
+  }
+  return burden;
 }
 
 }  // namespace
@@ -48,6 +73,8 @@ void look_at_ranks(const ControlPage& page, std::vector<RankStory>& ranks, std::
     ranks[i].last = *found;
     ranks[i].seen_ns = static_cast<std::uint64_t>(now.count());
     ranks[i].history = record.history(most_calls);
+    if (found->state != RankActivity::State::waiting && !found->gone && !found->stopped)
+      ranks[i].burden = burden_of(found->pid);
   }
 }
 

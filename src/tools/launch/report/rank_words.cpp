@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -32,7 +33,7 @@ bool is_out_of_time(const RankStory& rank) {
 
 // A report of a big job stays readable.
 constexpr std::size_t kMaxLines = 8;
-constexpr std::size_t kMaxParts = 6;
+constexpr std::size_t kMaxSentences = 6;
 
 // In a call. A record that could not be read has no name of an operation.
 bool is_in_call(const RankStory& rank) {
@@ -65,7 +66,7 @@ class Sentences {
     std::vector<std::string> parts;
     std::size_t others = 0;
     for (const Entry& entry : entries_) {
-      if (parts.size() < kMaxParts)
+      if (parts.size() < kMaxSentences)
         parts.push_back(name_ranks(entry.ranks) + " " + (entry.ranks.size() == 1 ? entry.one : entry.many));
       else
         others += entry.ranks.size();
@@ -90,19 +91,19 @@ CallKey key_of(const RankActivity& activity) {
   return {activity.group, activity.sequence, activity.op, message ? activity.peer : -1};
 }
 
-struct Call {
+struct RanksInCall {
   const RankActivity* activity = nullptr;
   std::vector<const RankStory*> ranks;   // that are in it
   std::vector<const RankStory*> behind;  // ranks that have not come to it
 };
 
-using Calls = std::map<CallKey, Call>;
+using Calls = std::map<CallKey, RanksInCall>;
 
 Calls calls_of(const JobStory& story) {
   Calls calls;
   for (const RankStory& rank : story.ranks) {
     if (!is_in_call(rank)) continue;
-    Call& call = calls[key_of(*rank.last)];
+    RanksInCall& call = calls[key_of(*rank.last)];
     call.activity = &*rank.last;
     call.ranks.push_back(&rank);
   }
@@ -110,7 +111,7 @@ Calls calls_of(const JobStory& story) {
 }
 
 // The first collective that ranks of its group are in and that this rank has not called; null if there is none.
-Call* missed_call(const RankStory& rank, Calls& calls) {
+RanksInCall* missed_call(const RankStory& rank, Calls& calls) {
   for (auto& [key, call] : calls) {
     if (!is_message(*call.activity) && call.activity->group == rank.last->group &&
         call.activity->sequence > rank.last->sequence)
@@ -120,7 +121,7 @@ Call* missed_call(const RankStory& rank, Calls& calls) {
 }
 
 // "it" in all sentences but the first, which names the call.
-void say_who_is_in(const Call& call, const JobStory& story, Sentences& sentences) {
+void say_who_is_in(const RanksInCall& call, const JobStory& story, Sentences& sentences) {
   const RankActivity& activity = *call.activity;
   const std::string name =
       is_message(activity) && activity.peer >= 0
@@ -145,14 +146,14 @@ void say_who_is_in(const Call& call, const JobStory& story, Sentences& sentences
 }
 
 // Whether all that are in a collective have called it, and all before it, in the same way.
-bool agree(const Call& call) {
+bool agree(const RanksInCall& call) {
   if (is_message(*call.activity)) return true;
   return std::ranges::all_of(call.ranks, [&](const RankStory* rank) {
     return rank->last->fingerprint == call.activity->fingerprint || rank->last->fingerprint == 0;
   });
 }
 
-std::string describe_call(const Call& call, const JobStory& story) {
+std::string describe_ranks_in(const RanksInCall& call, const JobStory& story) {
   Sentences sentences;
   say_who_is_in(call, story, sentences);
   for (const RankStory* rank : call.behind) {
@@ -218,6 +219,15 @@ std::string name_ranks(const std::vector<int>& ranks) {
   return text;
 }
 
+std::string name_silent_node(const SilentNode& node) {
+  std::vector<int> ranks(static_cast<std::size_t>(std::max(node.ranks, 0)));
+  std::iota(ranks.begin(), ranks.end(), node.first_rank);
+  const std::string what = ranks.empty() ? "" : ", " + name_ranks(ranks);
+  if (node.host.empty())
+    return fmt::format("node {}{}", node.node_rank, ranks.empty() ? "" : " (" + name_ranks(ranks) + ")");
+  return fmt::format("host {} (node {}{})", tools::one_line(node.host), node.node_rank, what);
+}
+
 std::string describe_bytes(std::uint64_t bytes) {
   constexpr std::array<std::string_view, 4> kUnits = {"KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes) / 1024;
@@ -275,13 +285,13 @@ std::vector<std::string> describe_calls(const JobStory& story) {
   for (const RankStory& rank : story.ranks) {
     if (is_in_call(rank)) continue;
     const bool comparable = rank.last && rank.last->state == State::joined && !rank.last->op.empty();
-    if (Call* missed = comparable ? missed_call(rank, calls) : nullptr)
+    if (RanksInCall* missed = comparable ? missed_call(rank, calls) : nullptr)
       missed->behind.push_back(&rank);
     else
       say_where_it_is(rank, story, elsewhere);
   }
   std::vector<std::string> lines;
-  for (const auto& [key, call] : calls) lines.push_back(describe_call(call, story));
+  for (const auto& [key, call] : calls) lines.push_back(describe_ranks_in(call, story));
   if (lines.size() > kMaxLines) {
     const std::size_t left_out = lines.size() - kMaxLines + 1;
     lines.resize(kMaxLines - 1);

@@ -19,6 +19,9 @@ std::string describe_status(const RankStatus& status);
 // "rank 2", "ranks 0-2, 5".
 std::string name_ranks(const std::vector<int>& ranks);
 
+// "host n2 (node 1, ranks 2-3)".
+std::string name_silent_node(const SilentNode& node);
+
 // "12.3 GiB", "812 MiB", "96 KiB".
 std::string describe_bytes(std::uint64_t bytes);
 

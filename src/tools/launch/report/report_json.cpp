@@ -250,6 +250,14 @@ void fields(Slow& slow, Visit& visit) {
 }
 
 template <class Visit>
+void fields(Burden& burden, Visit& visit) {
+  auto& [resident_bytes, swapped_bytes, waits_for_disk] = burden;
+  visit("resident_bytes", resident_bytes);
+  visit("swapped_bytes", swapped_bytes);
+  visit("waits_for_disk", waits_for_disk);
+}
+
+template <class Visit>
 void fields(Stack& stack, Visit& visit) {
   auto& [source, lines] = stack;
   visit("source", source, kName);
@@ -285,7 +293,7 @@ void status_fields(RankStatus& status, Visit& visit) {
 
 template <class Visit>
 void fields(RankStory& story, Visit& visit) {
-  auto& [rank, local_rank, node_rank, host, cpus, why_not, status, said, last, seen_ns, history, stack, times,
+  auto& [rank, local_rank, node_rank, host, cpus, why_not, status, said, last, seen_ns, history, burden, stack, times,
          last_stderr] = story;
   visit("rank", rank, kRank);
   visit("local_rank", local_rank, kRank);
@@ -298,15 +306,25 @@ void fields(RankStory& story, Visit& visit) {
   visit("last_call", last);
   visit("seen_ns", seen_ns);
   visit("history", history);
+  visit.if_set("burden", burden, burden.swapped_bytes > 0 || burden.waits_for_disk);
   visit("stack", stack);
   visit.optional("times", times);
   visit("last_stderr", last_stderr, kLines);
 }
 
 template <class Visit>
+void fields(SilentNode& node, Visit& visit) {
+  auto& [node_rank, host, first_rank, ranks] = node;
+  visit("node_rank", node_rank, kRank);
+  visit("host", host, kName);
+  visit("first_rank", first_rank, kRank);
+  visit("ranks", ranks, kRank);
+}
+
+template <class Visit>
 void fields(Why& found, Visit& visit) {
   auto& [cause, sentence, culprits, waiting, seconds] = found;
-  visit("cause", cause, core::Named{Why::Cause::circle, to_string});
+  visit("cause", cause, core::Named{Why::Cause::no_answer, to_string});
   visit("sentence", sentence, kLine);
   visit("culprits", culprits);
   visit("waiting", waiting);
@@ -316,8 +334,8 @@ void fields(Why& found, Visit& visit) {
 // All but the ranks.
 template <class Visit>
 void job_fields(JobStory& story, Visit& visit) {
-  auto& [tool, job_id, command_line, directory, started_at, seconds, nodes, restarts, processes_left, result, ranks] =
-      story;
+  auto& [tool, job_id, command_line, directory, started_at, seconds, nodes, restarts, processes_left, result, ranks,
+         silent] = story;
   auto& [exit_code, signal, cause, culprit, error] = result;
   visit.derived("schema", [] { return kJobSchema; });
   visit("tool", tool, kName);
@@ -346,6 +364,7 @@ void job_fields(JobStory& story, Visit& visit) {
   visit("signal_number", signal, within(0, 64));
   visit("error", error, core::NullFor<std::string, core::ShortText>{{}, kLine});
   visit("processes_left", processes_left);
+  visit.if_set("silent_nodes", silent, !silent.empty(), core::ShortList<>{kMostRanks});
 }
 
 template <class Visit>

@@ -14,6 +14,7 @@
 //   signal, signal_number   that interrupted the job, or null and 0
 //   error           why the launcher failed, or null
 //   processes_left  descendants of the job that could not be killed: 0
+//   silent_nodes    node_rank, host, first_rank and ranks of nodes that have not answered; not there if all have
 //   waiting         who waits for whom in col, as in the report for people
 //   slow            the rank that makes others wait again and again, with a sentence, or null
 //   ranks           one object each, by rank:
@@ -25,6 +26,8 @@
 //     exited, collateral, told_to_end, needed_kill, walked_out, out_of_memory   true or false
 //     said          code and message of its error file, or null
 //     last_call     what it was doing in col when the job began to end, or null
+//     burden        resident_bytes, swapped_bytes and waits_for_disk of a rank that did not wait for others; not there
+//                   if nothing is swapped out and it waits for no disk
 //     stack         source and lines, before it was ended, or null
 //     times         its calls by group and kind, how long others waited for it there, and what it did itself: when the
 //                   report was asked for

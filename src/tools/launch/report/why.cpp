@@ -34,6 +34,16 @@ std::string elements(const CallDetails& details) {
   return fmt::format(" ({} {})", tools::grouped(details.count), to_string(details.dtype));
 }
 
+// ", and 3.1 GiB of its memory are swapped out"; empty if nothing is in its way.
+std::string burdened(const Burden& burden) {
+  std::string text;
+  if (burden.is_swapping())
+    text = fmt::format(", and {} of its memory are swapped out: this host has too little",
+                       describe_bytes(burden.swapped_bytes));
+  if (burden.waits_for_disk) text += ", and waits in the kernel for a disk or a file system";
+  return text;
+}
+
 }  // namespace
 
 std::string describe_call(const RankActivity& call) {
@@ -114,6 +124,7 @@ class Explanation {
   void say_wrong_tag(const WrongTag& wrong);
   void say_circle(const Indices& circle);
   void say_moves();
+  std::string name_silent();
   std::string who_waits(const Indices& ranks) const;
   std::string what_it_does(std::size_t end, const RankActivity& missed) const;
   std::string what_they_do(const RankActivity& missed) const;
@@ -193,8 +204,8 @@ std::string Explanation::what_it_does(std::size_t end, const RankActivity& misse
   if (!rank.last || rank.last->state == RankActivity::State::absent) {
     return "has not joined the job: it is in its own code";
   }
-  const std::string own_code =
-      fmt::format("it is in its own code{}{}", lasting(graph_.since(end)), last_of(end, missed));
+  const std::string own_code = fmt::format("it is in its own code{}{}{}", lasting(graph_.since(end)),
+                                           last_of(end, missed), burdened(rank.burden));
   if (in_missed && graph_.state(end) == RankState::inside)
     return fmt::format("is in it, and in none of col's waits{}", lasting(graph_.since(end)));
   // A rank that computes while an operation of it is in flight is in no call.
@@ -325,14 +336,31 @@ void Explanation::say_moves() {
   for (const auto& [what, ranks] : calls) {
     if (parts.size() < kMaxParts) parts.push_back(who_waits(ranks));
   }
-  why_.sentence = fmt::format("{}: nobody whom these records show is missing", fmt::join(parts, "; "));
+  const std::string silent = name_silent();
+  if (!silent.empty()) why_.cause = Cause::no_answer;
+  why_.sentence = fmt::format(
+      "{}: {}", fmt::join(parts, "; "),
+      silent.empty() ? "nobody whom these records show is missing"
+                     : silent + (graph_.story().silent.size() == 1 ? " does not answer" : " do not answer") +
+                           ": dead or frozen, or cut off");
+}
+
+// "host n2 (node 1, ranks 2-3)", who is to blame then.
+std::string Explanation::name_silent() {
+  std::vector<std::string> parts;
+  for (const SilentNode& node : graph_.story().silent) {
+    for (int rank = node.first_rank; rank < node.first_rank + node.ranks; ++rank) why_.culprits.push_back(rank);
+    parts.push_back(name_silent_node(node));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 }  // namespace
 
 std::string_view to_string(Why::Cause cause) noexcept {
-  constexpr std::array<std::string_view, 10> kNames = {"nothing", "moves", "own_code",  "not_waited",   "stopped",
-                                                       "left",    "dead",  "wrong_tag", "calls_differ", "circle"};
+  constexpr std::array<std::string_view, 11> kNames = {"nothing",      "moves",  "own_code", "not_waited",
+                                                       "stopped",      "left",   "dead",     "wrong_tag",
+                                                       "calls_differ", "circle", "no_answer"};
   return kNames[std::min<std::size_t>(static_cast<std::size_t>(cause), kNames.size() - 1)];
 }
 

@@ -21,7 +21,8 @@ struct Why {
     dead,          // its process has ended
     wrong_tag,     // a message is there, with another tag
     calls_differ,  // ranks of a group have made different calls
-    circle         // they all wait, in a circle
+    circle,        // they all wait, in a circle
+    no_answer      // nobody of those that are known is missing, and there are hosts that do not answer
   };
   Cause cause = Cause::nothing;
   std::string sentence;       // without a full stop

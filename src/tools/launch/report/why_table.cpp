@@ -113,6 +113,9 @@ std::vector<std::string> why_lines(const JobStory& story, const Why& found, tool
   }
   if (rows.size() > kMaxRows)
     lines.push_back(fmt::format("and {} more", tools::counted(rows.size() - kMaxRows, "row")));
+  for (const SilentNode& node : story.silent)
+    lines.push_back(
+        tools::one_line(name_silent_node(node) + " has not answered: its ranks are not shown", !style.utf8));
   return lines;
 }
 

@@ -1,0 +1,146 @@
+#include "launch/nodes/ask_desk.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstdio>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <col/error.hpp>
+
+#include "launch/nodes/node_messages.hpp"
+#include "launch/processes/descriptors.hpp"
+#include "launch/processes/job_directory.hpp"
+#include "launch/report/report_json.hpp"
+#include "launch/report/stacks.hpp"
+
+namespace col::launch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMaxClients = 16;
+// Others have answered in a fraction of it, or will not. With what else it takes, an answer is there within a second.
+constexpr std::chrono::milliseconds kAnswerTime{600};
+constexpr std::chrono::milliseconds kStackTime = StackTaker::kUsualTime + std::chrono::milliseconds(1000);
+// Longer than a launcher waits for the other nodes.
+constexpr std::chrono::milliseconds kMore{300};
+
+// The socket of a directory, by whatever path: that of a socket has only 107 characters.
+struct SocketPlace {
+  explicit SocketPlace(const std::string& directory)
+      : opened(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+    address.sun_family = AF_UNIX;
+    std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", opened.get(), kAskSocket);
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
+
+  tools::UniqueFd opened;
+  sockaddr_un address{};
+};
+
+tools::UniqueFd make_socket() {
+  return tools::UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+// Empty if nobody is there, or if so many have called that they have not been heard yet.
+tools::UniqueFd call(const std::string& directory) {
+  tools::UniqueFd socket = make_socket();
+  const SocketPlace place(directory);
+  const bool called = socket && place.opened && ::connect(socket.get(), place.get(), sizeof place.address) == 0;
+  return called ? std::move(socket) : tools::UniqueFd();
+}
+
+}  // namespace
+
+std::chrono::milliseconds answer_time(bool stacks) {
+  return stacks ? kStackTime : kAnswerTime;
+}
+
+AskDesk::AskDesk(const std::string& directory, int epoll_fd, std::uint64_t tag) : epoll_fd_(epoll_fd), tag_(tag) {
+  tools::UniqueFd socket = make_socket();
+  const SocketPlace place(directory);
+  if (!socket || !place.opened || ::bind(socket.get(), place.get(), sizeof place.address) != 0 ||
+      ::listen(socket.get(), static_cast<int>(kMaxClients)) != 0 ||
+      !watch(epoll_fd, socket.get(), EPOLLIN, tag | kListener))
+    return;
+  listener_ = std::move(socket);
+}
+
+void AskDesk::take_calls() {
+  for (;;) {
+    tools::UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!socket) return;
+    if (clients_.size() >= kMaxClients) clients_.erase(clients_.begin());
+    const int client = next_++;
+    const int fd = socket.get();
+    clients_.emplace(client, Wire(std::move(socket)));
+    if (!watch(epoll_fd_, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, tag_ | static_cast<std::uint64_t>(client)))
+      clients_.erase(client);
+  }
+}
+
+std::vector<AskDesk::Request> AskDesk::on_event(std::size_t index) {
+  std::vector<Request> requests;
+  if (index == kListener) {
+    take_calls();
+    return requests;
+  }
+  const auto found = clients_.find(static_cast<int>(index));
+  if (found == clients_.end()) return requests;
+  Wire& wire = found->second;
+  wire.flush();
+  for (const nlohmann::json& message : wire.receive()) {
+    if (said(message) != Ask::kSay) continue;
+    const auto ask = read_as<Ask>(message);
+    requests.push_back({.client = found->first, .calls = ask.calls, .stacks = ask.stacks});
+  }
+  if (wire.broken()) clients_.erase(found);
+  return requests;
+}
+
+void AskDesk::answer(int client, const JobStory& story) {
+  const auto found = clients_.find(client);
+  if (found != clients_.end()) found->second.send(message_of(Answer{.story = story_to_json(story)}));
+}
+
+AskingLauncher::AskingLauncher(Wire wire, bool stacks)
+    : wire_(std::move(wire)), until_(Clock::now() + answer_time(stacks) + kMore) {}
+
+bool AskingLauncher::can_ask(const std::string& directory) {
+  return static_cast<bool>(call(directory));
+}
+
+std::optional<AskingLauncher> AskingLauncher::ask(const std::string& directory, int calls, bool stacks) {
+  tools::UniqueFd socket = call(directory);
+  if (!socket) return std::nullopt;
+  AskingLauncher asking(Wire(std::move(socket)), stacks);
+  asking.wire_.trust();
+  asking.wire_.send(message_of(Ask{.question = 0, .calls = calls, .stacks = stacks}));
+  return asking;
+}
+
+std::optional<JobStory> AskingLauncher::wait() {
+  while (!wire_.broken()) {
+    for (const nlohmann::json& message : wire_.receive()) {
+      if (said(message) != Answer::kSay) continue;
+      try {
+        return story_from_json(read_as<Answer>(message).story);
+      } catch (const Error&) {
+        return std::nullopt;
+      }
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - Clock::now()).count();
+    if (left <= 0 || wire_.broken()) break;
+    pollfd readable{wire_.fd(), POLLIN, 0};
+    ::poll(&readable, 1, static_cast<int>(left));
+  }
+  return std::nullopt;
+}
+
+}  // namespace col::launch

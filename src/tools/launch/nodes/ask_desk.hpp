@@ -1,0 +1,69 @@
+// Where coljob asks the launcher of a job of several nodes: a socket in the job's directory, which only the same user
+// can open. One question a connection; messages are those between nodes (Ask, Answer).
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/unique_fd.hpp"
+#include "launch/nodes/wire.hpp"
+#include "launch/report/job_story.hpp"
+
+namespace col::launch {
+
+class AskDesk {
+ public:
+  // Its events come as tag | index. Without a socket, which a file system may refuse, it is never asked.
+  AskDesk(const std::string& directory, int epoll_fd, std::uint64_t tag);
+
+  struct Request {
+    int client = 0;
+    int calls = 0;
+    bool stacks = false;
+  };
+  std::vector<Request> on_event(std::size_t index);
+  // Does nothing if that client is gone.
+  void answer(int client, const JobStory& story);
+
+ private:
+  static constexpr std::uint64_t kListener = 0;  // others are of clients
+
+  void take_calls();
+
+  int epoll_fd_;
+  std::uint64_t tag_;
+  tools::UniqueFd listener_;
+  std::map<int, Wire> clients_;
+  int next_ = 1;
+};
+
+// ---- coljob's side
+
+// A question to the launcher of the job in `directory`.
+class AskingLauncher {
+ public:
+  // Asks. Nothing if there is no launcher that could be asked: the job has one node, or has ended.
+  static std::optional<AskingLauncher> ask(const std::string& directory, int calls, bool stacks);
+
+  // Whether there is one, without a question.
+  static bool can_ask(const std::string& directory);
+
+  // The whole job; nothing if the launcher has not answered in its time. Blocks for that long at most.
+  std::optional<JobStory> wait();
+
+ private:
+  AskingLauncher(Wire wire, bool stacks);
+
+  Wire wire_;
+  std::chrono::steady_clock::time_point until_;
+};
+
+// How long a launcher waits for other nodes, and who asks it for its answer.
+std::chrono::milliseconds answer_time(bool stacks);
+
+}  // namespace col::launch
