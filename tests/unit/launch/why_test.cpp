@@ -343,6 +343,7 @@ TEST_CASE("why: a host that does not answer is to blame only if nobody else is m
         "answer: dead or frozen, or cut off");
   CHECK(why_lines(story, {}).back() == "host n2 (node 1, ranks 3-4) has not answered: its ranks are not shown");
   last(story, 2).state = State::joined;
+  last(story, 2).sequence = 1;
   CHECK(why(story).culprits == std::vector{2});
   CHECK(why_lines(story, {}).back().starts_with("host n2 "));
 }

@@ -16,8 +16,9 @@ namespace col::colcheck {
 namespace {
 
 std::string_view to_string(Drill::Oddity oddity) {
-  constexpr std::array<std::string_view, 8> kNames = {"none",      "calls_other", "stays_away",  "never_joins",
-                                                      "walks_out", "leaves",      "copies_late", "hangs"};
+  constexpr std::array<std::string_view, 10> kNames = {
+      "none",   "calls_other", "stays_away",        "never_joins",    "walks_out",
+      "leaves", "copies_late", "sends_another_tag", "all_send_first", "hangs"};
   return kNames[static_cast<std::size_t>(oddity)];
 }
 
@@ -69,7 +70,7 @@ std::uint64_t monotonic_ns() {
 template <class Visit>
 void fields(Drill& drill, Visit& visit) {
   auto& [c, calls, odd, oddity, other, asks_to_join, asks_to_call, descriptors, descriptors_late, file_bytes,
-         without_memfd, shm_holder, in_flight, regroups, more_groups] = drill;
+         without_memfd, shm_holder, in_flight, regroups, tangle_ms, more_groups] = drill;
   visit("case", c, AsToken());
   visit("calls", calls, core::within(1));
   visit("odd", odd, core::within(-1, static_cast<std::uint64_t>(c.ranks - 1)));
@@ -85,6 +86,7 @@ void fields(Drill& drill, Visit& visit) {
   visit("shm_holder", shm_holder);
   visit("in_flight", in_flight);
   visit("regroups", regroups);
+  visit("tangle_ms", tangle_ms, core::within(1));
   visit("more_groups", more_groups);
 }
 

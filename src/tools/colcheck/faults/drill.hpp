@@ -19,13 +19,15 @@ namespace col::colcheck {
 struct Drill {
   enum class Oddity : std::uint8_t {
     none,
-    calls_other,  // its last call is `other`
-    stays_away,   // does not make the last call, but waits for the order to end
-    never_joins,  // waits for the order to end instead of joining
-    walks_out,    // ends before the last call, without col::finalize()
-    leaves,       // ends before the last call, after col::finalize()
-    copies_late,  // all make the last call as in late_copy.cpp, and this one is delayed
-    hangs         // all ranks run a Tangle; this one stops in it, and waits for the order to end
+    calls_other,        // its last call is `other`
+    stays_away,         // does not make the last call, but waits for the order to end
+    never_joins,        // waits for the order to end instead of joining
+    walks_out,          // ends before the last call, without col::finalize()
+    leaves,             // ends before the last call, after col::finalize()
+    copies_late,        // all make the last call as in late_copy.cpp, and this one is delayed
+    sends_another_tag,  // in place of the last call: to its neighbour, which receives with another one
+    all_send_first,     // in place of the last call: all ranks send to the next one, and have nowhere to put it
+    hangs               // all ranks run a Tangle; this one stops in it, and waits for the order to end
   };
   Case c = {};  // the call, each time with other inputs
   int calls = 1;
@@ -41,6 +43,7 @@ struct Drill {
   pid_t shm_holder = 0;           // of the PrivateShm that the ranks use; 0: none
   bool in_flight = false;         // another call is made before the last call is waited for
   bool regroups = false;          // ranks that have lost a rank make a group without it, and make the call there
+  std::int64_t tangle_ms = 1000;  // the timeout of a Tangle's calls
   int more_groups = 0;            // instead of the last call: duplicates of the group that are made and kept
 };
 

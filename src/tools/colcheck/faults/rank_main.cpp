@@ -73,6 +73,8 @@ class FaultRank {
   void call(const Case& c, int number);
   void call_in_flight(Case c, int number);
   void make_more_groups();
+  void send_another_tag();
+  void send_first();
   void tangle();
   void end_with(std::string_view code, std::string message, int error_rank);
   std::string code_of_next_call();
@@ -153,6 +155,8 @@ void FaultRank::last_call() {
     group_ = {};  // what the others do is over
     return;
   }
+  if (drill_.oddity == Oddity::sends_another_tag) return send_another_tag();
+  if (drill_.oddity == Oddity::all_send_first) return send_first();
   if (drill_.more_groups > 0) return make_more_groups();
   if (drill_.oddity == Oddity::copies_late) {
     begin(fmt::format("call {}", drill_.calls));
@@ -185,10 +189,25 @@ void FaultRank::make_more_groups() {
   }
 }
 
+void FaultRank::send_another_tag() {
+  begin("message");
+  std::vector<float> message(24);
+  const int receiver = (drill_.odd + 1) % drill_.c.ranks;
+  if (rank_ == drill_.odd) group_.send(message, receiver, {.tag = 6});
+  if (rank_ == receiver) group_.recv(message, drill_.odd, {.tag = 5});
+}
+
+void FaultRank::send_first() {
+  begin("send");
+  constexpr std::size_t kUntaken = std::size_t{1} << 22;  // no channel takes so much on trust
+  std::vector<float> message(kUntaken);
+  group_.send(message, (rank_ + 1) % drill_.c.ranks);
+  group_.recv(message, (rank_ + drill_.c.ranks - 1) % drill_.c.ranks);
+}
+
 void FaultRank::tangle() {
   begin("tangle");
-  constexpr Duration kTangleTimeout = std::chrono::seconds(1);
-  Tangle tangle(group_, drill_.c.seed, kTangleTimeout);
+  Tangle tangle(group_, drill_.c.seed, std::chrono::milliseconds(drill_.tangle_ms));
   try {
     tangle.run([] { ask("away"); });
   } catch (const Error& error) {

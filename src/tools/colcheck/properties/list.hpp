@@ -62,6 +62,7 @@ extern const Property kFaultExitsEarly;
 extern const Property kFaultSurvivors;
 extern const Property kFaultStopped;
 extern const Property kFaultHung;
+extern const Property kFaultExplained;
 extern const Property kFaultLate;
 extern const Property kFaultLateCopy;
 extern const Property kFaultShmFull;
