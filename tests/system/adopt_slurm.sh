@@ -18,6 +18,7 @@ export SLURM_CONF=$slurm/slurm.conf
   common_slurm_conf "$slurm"
   echo "SlurmctldHost=$(uname -n)(127.0.0.1)"
   echo "SlurmctldPort=$port"
+  echo "SchedulerType=sched/builtin"
   echo "NodeName=n[1-3] NodeHostname=$(uname -n) NodeAddr=127.0.0.1 Port=[$((port + 1))-$((port + 3))] CPUs=4 RealMemory=1000"
 } >"$SLURM_CONF"
 (umask 077 && head -c 128 /dev/urandom >"$slurm/munge.key")

@@ -29,6 +29,13 @@ one_world n2 n3
 expect_exit 0 on n1 srun --nodes=1 --ntasks-per-node=1 colrun -n 2 sh -c "$place"
 one_world n1
 
+# A heterogeneous step, whose parts have other programs; its first node has the last name.
+expect_exit 0 on n1 srun --quiet --nodelist=n3 --ntasks=1 colrun -n 1 sh -c "$place" : \
+  --nodelist=n1,n2 --ntasks=2 colrun -n 2 sh -c "$place"
+sort -n "$out" | diff <(printf '%s\n' '0/5 0/1 0/3 n3' '1/5 0/2 1/3 n1' '2/5 1/2 1/3 n1' '3/5 0/2 2/3 n2' '4/5 1/2 2/3 n2') - >&2 ||
+  fail "not one world of a heterogeneous job (above: < expected, > seen)"
+nothing_left_soon
+
 expect_exit 0 on n1 srun --nodes=2 --ntasks-per-node=1 colrun -n 2 "$DIGITS_TRAINER" --no-save --epochs 3
 expect_in "$out" 'digits_trainer: 4 ranks over hosts'
 expect_in "$out" '^test accuracy 0\.9[0-9]+ after 3 epochs on 4 ranks'

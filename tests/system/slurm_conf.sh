@@ -26,7 +26,6 @@ ReturnToService=2
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SlurmdParameters=config_overrides
-SchedulerType=sched/builtin
 PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 CONF
 }

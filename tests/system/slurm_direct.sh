@@ -29,6 +29,23 @@ one_world 5 --nodes=3
 one_world 4 --nodes=2 --distribution=cyclic
 one_world 3 --nodelist=n2,n3
 one_world 2 --nodes=2 --mpi=pmi2
+one_world 3 --nodes=2 --mpi=pmix
+
+# het_world NODES RANKS NODES RANKS: a heterogeneous step is one world. Slurm sorts the names of its nodes, whatever the
+# order of the parts is, so the ranks need not begin on the first.
+het_world() {
+  local ranks=$(($2 + $4)) rank
+  expect_exit 0 on n1 srun --quiet --nodelist="$1" --ntasks="$2" "$HELLO" : --nodelist="$3" --ntasks="$4" "$HELLO"
+  for ((rank = 0; rank < ranks; ++rank)); do
+    echo "rank $rank of $ranks: the sum is $((ranks * (ranks + 1) / 2))"
+  done | sort | diff - <(sort "$out") >&2 || fail "not one world (above: < expected, > seen): $*"
+  wait_until 5 "all gone" nothing_runs
+  nothing_left
+}
+het_world n1 1 n2,n3 3
+het_world n3 1 n1 2
+printf '%s\n' n3 n1 n1 >"$work/placed"
+SLURM_HOSTFILE=$work/placed one_world 3 --distribution=arbitrary
 
 expect_exit 0 on n1 srun --nodes=2 --ntasks=4 "$DIGITS_TRAINER" --no-save --epochs 3
 expect_in "$out" 'digits_trainer: 4 ranks over hosts'

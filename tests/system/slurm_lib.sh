@@ -22,7 +22,10 @@ start_slurm() {
     common_slurm_conf "$slurm"
     echo "SlurmctldHost=n1($(host_address n1))"
     echo "KillWait=5"
-    echo "SchedulerParameters=sched_interval=1,batch_sched_delay=0"
+    # Heterogeneous jobs are started by backfill alone.
+    echo "SchedulerType=sched/backfill"
+    echo "SchedulerParameters=sched_interval=1,batch_sched_delay=0,bf_interval=1"
+    echo "TmpFS=$TMPDIR"  # where mpi/pmix has its directories; each host has its own
     for program in n1 n2 n3; do echo "NodeName=$program NodeAddr=$(host_address $program) CPUs=8 RealMemory=1000"; done
   } >"$SLURM_CONF"
   (umask 077 && head -c 128 /dev/urandom >"$slurm/munge.key")

@@ -164,7 +164,9 @@ constexpr std::array kLauncherVariables = {
     LauncherVariable{"SLURM_NODEID", "Slurm", "The number of this host in the step."},
     LauncherVariable{"SLURM_STEP_NUM_NODES", "Slurm", "The number of hosts."},
     LauncherVariable{"SLURM_STEP_NODELIST", "Slurm",
-                     "The hosts: `n[1-3,7]`. With ranks on several, rank 0 is looked for on the first."},
+                     "The hosts: `n[1-3,7]`. Ranks on several meet at the lowest rank of the first, mostly rank 0."},
+    LauncherVariable{"SLURMD_NODENAME", "Slurm", "Slurm's name of this host, as it is in that list."},
+    LauncherVariable{"SLURM_GTIDS", "Slurm", "The ranks on this host: `0,2,5`."},
     LauncherVariable{"SLURM_STEP_TASKS_PER_NODE", "Slurm", "How many ranks each host has: `2(x3),1`."},
     LauncherVariable{"SLURM_RESTART_COUNT", "Slurm", "As `COL_RESTART_COUNT`."},
     LauncherVariable{"OMPI_COMM_WORLD_RANK", "Open MPI", "The rank. Believed only together with the next three."},
@@ -183,6 +185,9 @@ constexpr std::array kLauncherVariables = {
                      "conversation: MPI cannot be initialised in the same process afterwards."},
     LauncherVariable{"MPI_LOCALRANKID", "MPICH", "The rank among those on this host."},
     LauncherVariable{"MPI_LOCALNRANKS", "MPICH", "The number of ranks on this host."},
+    LauncherVariable{"MPIR_CVAR_CH3_INTERFACE_HOSTNAME", "MPICH",
+                     "This host, as `mpiexec` has reached it. With ranks on several, that of rank 0 is the meeting "
+                     "place: the ranks learn it from the launcher, unless `COL_RDZV_ENDPOINT` is set."},
     LauncherVariable{"JOB_COMPLETION_INDEX", "Kubernetes",
                      "The rank in an Indexed Job. Believed only together with `COL_WORLD_SIZE` or WORLD_SIZE. "
                      "Rank 0 is looked for at `<job>-0`, which a headless service makes known."},
@@ -241,6 +246,9 @@ constexpr std::array kLauncherTable = {
                     "they know it: a "
                     "node without it is refused, and whoever listens in its place is not obeyed. It is not sent. Ranks "
                     "do not get it."},
+    ForeignVariable{"`PBS_NODEFILE`", "The hosts of `--scheduler pbs`: a file with a line for each rank."},
+    ForeignVariable{"`LSB_DJOB_HOSTFILE`, `LSB_MCPU_HOSTS`",
+                    "The hosts of `--scheduler lsf`: such a file, or `a 4 b 2`. The first counts."},
     ForeignVariable{"`CUDA_VISIBLE_DEVICES`", "The devices that `--gpus-per-rank` deals out, when it is set."},
     ForeignVariable{"`TMPDIR`", "colrun makes the job's directory there, else in `/tmp`, and removes it at the end."},
 };

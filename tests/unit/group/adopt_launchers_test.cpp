@@ -2,6 +2,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <col/error.hpp>
 
@@ -199,6 +200,26 @@ TEST_CASE("launchers: several hosts are recognised, by the variables that say so
                             {"SLURM_LOCALID", "0"},        {"SLURM_NODEID", "1"}};
   CHECK(find_launched_rank(in(two_nodes))->local_world_size == 1);
   CHECK(find_launched_rank(in(two_nodes))->node == "1");
+}
+
+TEST_CASE("launchers: in a heterogeneous job of Slurm's, the ranks of a node are those that it lists", "[adopt]") {
+  // As Slurm 22.05 sets them for `srun --nodelist=n3 --ntasks=1 p : --nodelist=n1 --ntasks=2 p`.
+  const Values zero = {
+      {"SLURM_JOB_ID", "1"},         {"SLURM_STEP_ID", "0"},        {"SLURM_PROCID", "0"},
+      {"SLURM_STEP_NUM_TASKS", "3"}, {"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_STEP_TASKS_PER_NODE", "2,1"},
+      {"SLURM_LOCALID", "0"},        {"SLURM_NODEID", "0"},         {"SLURM_GTIDS", "0"}};
+  CHECK(find_launched_rank(in(zero))->local_world_size == 1);
+  const Values two = with(with(with(with(zero, "SLURM_PROCID", "2"), "SLURM_LOCALID", "1"), "SLURM_NODEID", "1"),
+                          "SLURM_GTIDS", "1,2");
+  CHECK(find_launched_rank(in(two))->local_rank == 1);
+  CHECK(find_launched_rank(in(two))->local_world_size == 2);
+  // A list that does not have the rank is another one's.
+  CHECK(find_launched_rank(in(with(zero, "SLURM_GTIDS", "1,2")))->local_world_size == 2);
+  CHECK(ranks_on_node("5,0,2") == std::vector<int>{0, 2, 5});
+  for (const char* text : {"", ",", ",1", "1,,2", "a", "1-3", "-1", "1 2"}) {
+    INFO(text);
+    CHECK(ranks_on_node(text).empty());
+  }
 }
 
 TEST_CASE("launchers: Slurm's list of tasks per node", "[adopt]") {

@@ -26,7 +26,8 @@ MeetingPoint find(const LaunchedRank& place, const Values& values, const std::st
     if (it == values.end()) return std::nullopt;
     return it->second;
   };
-  return find_meeting_point(place, lookup, [&] { return own_name; });
+  return find_meeting_point(
+      place, lookup, [&] { return own_name; }, [] { return "n7"; });
 }
 
 std::string refusal(ErrorCode code, const LaunchedRank& place, const Values& values,
@@ -146,7 +147,33 @@ TEST_CASE("meeting point: of an Indexed Job, its first pod", "[adopt]") {
   CHECK(refusal(ErrorCode::unavailable, place_of("kubernetes", 3), {}, "laptop").find("'laptop'") != std::string::npos);
 }
 
-TEST_CASE("meeting point: Open MPI and MPICH do not tell", "[adopt]") {
+TEST_CASE("meeting point: Slurm sorts the hosts, and the lowest rank of the first serves", "[adopt]") {
+  // A heterogeneous job whose first part is on n3, or tasks that a file of hosts has placed in another order.
+  Values first{{"SLURM_STEP_NODELIST", "n[1,3]"}, {"SLURMD_NODENAME", "n1"}, {"SLURM_GTIDS", "2,1"}};
+  LaunchedRank place = place_of("slurm", 1);
+  place.node = "1";
+  MeetingPoint point = find(place, first);
+  CHECK((point.host == "n1" && point.serves == true && point.server == "rank 0 or the lowest rank there"));
+  place.rank = 2;
+  CHECK(find(place, first).serves == false);
+  const Values third{{"SLURM_STEP_NODELIST", "n[1,3]"}, {"SLURMD_NODENAME", "n3"}, {"SLURM_GTIDS", "0"}};
+  place.rank = 0;
+  CHECK(find(place, third).serves == false);
+  CHECK(find(place, third).host == "n1");
+  // Whoever says where, means rank 0.
+  Values told = third;
+  told["COL_RDZV_ENDPOINT"] = "n3:29401";
+  CHECK_FALSE(find(place, told).serves.has_value());
+}
+
+TEST_CASE("meeting point: MPICH's launcher is asked where rank 0 is", "[adopt]") {
+  LaunchedRank place = place_of("mpich", 2);
+  place.pmi_fd = 5;
+  CHECK(find(place, {}).host == "n7");
+  CHECK(find(place, {{"COL_RDZV_ENDPOINT", "n1:29401"}}).host == "n1");
+}
+
+TEST_CASE("meeting point: Open MPI and a PMI without a socket do not tell", "[adopt]") {
   for (const char* launcher : {"openmpi", "mpich", "pmi"}) {
     CHECK(refusal(ErrorCode::unavailable, place_of(launcher), {{"MASTER_ADDR", "n1"}}).find("N=2") !=
           std::string::npos);

@@ -17,6 +17,7 @@
 using col::ErrorCode;
 using col::core::UniqueFd;
 using col::group::adopt::ask_pmi_for_job;
+using col::group::adopt::ask_pmi_for_meeting;
 using namespace std::chrono_literals;
 
 namespace {
@@ -107,6 +108,37 @@ TEST_CASE("pmi: the job's name is asked for, and the conversation ended properly
   CHECK(ask_pmi_for_job(launcher.fd(), kPmiPatience) == "kvs_25029_0_752621491_vm");
   CHECK(launcher.heard() == std::vector<std::string>{"cmd=init pmi_version=1 pmi_subversion=1\n",
                                                      "cmd=get_my_kvsname\n", "cmd=finalize\n"});
+}
+
+TEST_CASE("pmi: over several hosts, rank 0 says where it is, and all wait for it", "[adopt]") {
+  const std::string out = "cmd=barrier_out\n", got = "cmd=get_result rc=0 msg=success value=n1.cluster\n";
+  Launcher zero({kInit, kName, "cmd=put_result rc=0 msg=success\n", out, got, kEnd});
+  auto job = ask_pmi_for_meeting(zero.fd(), 0, "n1.cluster", kPmiPatience);
+  CHECK((job.name == "kvs_25029_0_752621491_vm" && job.first_host == "n1.cluster"));
+  CHECK(zero.heard()[2] == "cmd=put kvsname=kvs_25029_0_752621491_vm key=col-rank0 value=n1.cluster\n");
+  CHECK(zero.heard()[3] == "cmd=barrier_in\n");
+  CHECK(zero.heard()[4] == "cmd=get kvsname=kvs_25029_0_752621491_vm key=col-rank0\n");
+  Launcher one({kInit, kName, out, got, kEnd});
+  CHECK(ask_pmi_for_meeting(one.fd(), 1, "n2", kPmiPatience).first_host == "n1.cluster");
+  CHECK(one.heard().size() == 5);
+
+  const auto said = [](std::vector<std::string> answers, const std::string& host, col::Duration timeout) {
+    Launcher launcher(std::move(answers), Launcher::End::stay);
+    try {
+      return "found " + ask_pmi_for_meeting(launcher.fd(), 1, host, timeout).first_host;
+    } catch (const col::Error& error) {
+      return error.message();
+    }
+  };
+  CHECK(said({kInit, kName}, "n2", 50ms).find("not all ranks have come") == 0);
+  CHECK(said({kInit, kName, out, "cmd=get_result rc=-1 msg=no\n"}, "n2", kPmiPatience).find("to cmd=get") !=
+        std::string::npos);
+  CHECK(said({kInit, kName, out, "cmd=get_result rc=0\n"}, "n2", kPmiPatience).find("without a value") !=
+        std::string::npos);
+  for (const char* host : {"", "n 2", "a=b", "n\n2"}) {
+    INFO(host);
+    CHECK(said({}, host, kPmiPatience).find("COL_RDZV_ENDPOINT") != std::string::npos);
+  }
 }
 
 TEST_CASE("pmi: newer launchers add a code to every answer", "[adopt]") {

@@ -135,7 +135,8 @@ class ProcessJobs {
   }
 
   void join_on_several(LaunchedRank& own, ContextSpec& spec, Duration timeout) {
-    MeetingPoint point = find_meeting_point(own, core::env::get, full_host_name);
+    MeetingPoint point =
+        find_meeting_point(own, core::env::get, full_host_name, [&] { return first_host(own, timeout); });
     if (auto id = core::env::get("COL_JOB_ID"))
       own.job = *std::move(id);
     else if (own.job.empty() && !own.pmi_fd)
@@ -155,14 +156,17 @@ class ProcessJobs {
       if (token.empty()) token = derived_token(job_id);
       job.store = std::make_shared<ServedStore>(ServedSpec{.rank = own.rank,
                                                            .world_size = own.world_size,
+                                                           .server = point.server,
+                                                           .serves = point.serves.value_or(own.rank == 0),
                                                            .host = point.host,
                                                            .port = point.port,
                                                            .source = point.source,
                                                            .token = std::move(token),
                                                            .timeout = timeout,
                                                            .control = job.control});
-      core::log::info("rank {} of {} by {}'s {}; rank 0 serves the ranks at {} ({})", spec.rank, spec.world_size,
-                      own.launcher, own.believed, store::tcp::Endpoint{point.host, point.port}.url(), point.source);
+      core::log::info("rank {} of {} by {}'s {}; {} serves the ranks at {} ({})", spec.rank, spec.world_size,
+                      own.launcher, own.believed, point.server, store::tcp::Endpoint{point.host, point.port}.url(),
+                      point.source);
     }
     job.store->serve();
     spec.store = job.store;
@@ -189,10 +193,20 @@ class ProcessJobs {
     job.control = ControlPage::open_or_create(job.path + "/control", spec.local_world_size, spec.job_id);
   }
 
+  // The host of rank 0, by its own word: as mpiexec has reached it, else its name.
+  std::string first_host(const LaunchedRank& own, Duration timeout) {
+    PmiJob& known = asked_[*own.pmi_fd];
+    if (known.first_host.empty()) {
+      const auto reached = core::env::get("MPIR_CVAR_CH3_INTERFACE_HOSTNAME");
+      known = ask_pmi_for_meeting(*own.pmi_fd, own.rank, reached ? *reached : full_host_name(), timeout);
+    }
+    return known.first_host;
+  }
+
   void name(LaunchedRank& own, Duration timeout) {
     if (!own.job.empty()) return;
     if (own.pmi_fd) {
-      std::string& known = asked_[*own.pmi_fd];
+      std::string& known = asked_[*own.pmi_fd].name;
       if (known.empty()) known = ask_pmi_for_job(*own.pmi_fd, timeout);
       own.job = known;
     } else {
@@ -204,7 +218,7 @@ class ProcessJobs {
   pid_t owner_ = 0;
   std::map<std::string, LocalJob> local_jobs_;
   std::map<std::string, SpreadJob> spread_jobs_;
-  std::map<int, std::string> asked_;  // by descriptor: the conversation is possible once
+  std::map<int, PmiJob> asked_;  // by descriptor: the conversation is possible once
 };
 
 // Never destroyed: contexts may outlive any order of destruction. Its jobs are left at the end of the process.

@@ -1,5 +1,6 @@
 #include "group/adopt/launchers.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <climits>
 #include <initializer_list>
@@ -119,9 +120,15 @@ std::optional<LaunchedRank> from_slurm(const Lookup& lookup) {
   const int node = variables.number("SLURM_NODEID", 0, kMaxRanks).value_or(0);
   const std::string tasks = variables.text("SLURM_STEP_TASKS_PER_NODE");
   const bool alone = own.several_hosts.empty() && tasks.empty();
-  const auto local_size = alone ? own.world_size : tasks_on_node(tasks, node);
+  // The list of the step is in the order of the hosts' names. In a heterogeneous job, this is not that of their
+  // numbers.
+  const std::vector<int> neighbours = ranks_on_node(variables.text("SLURM_GTIDS"));
+  const bool listed = std::ranges::binary_search(neighbours, own.rank);
+  const auto local_size = listed  ? static_cast<int>(neighbours.size())
+                          : alone ? own.world_size
+                                  : tasks_on_node(tasks, node);
   if (local_rank && local_size && *local_rank < *local_size)
-    set_local_size(own, *local_size, "SLURM_STEP_TASKS_PER_NODE", "SLURM_STEP_NUM_TASKS");
+    set_local_size(own, *local_size, listed ? "SLURM_GTIDS" : "SLURM_STEP_TASKS_PER_NODE", "SLURM_STEP_NUM_TASKS");
   own.local_rank = local_rank.value_or(own.rank);
   own.node = variables.text("SLURM_NODEID");
   own.job = fmt::format("{}.{}", variables.text("SLURM_JOB_ID"), variables.text("SLURM_STEP_ID"));
@@ -208,6 +215,21 @@ std::string why_alone(const Lookup& lookup) {
     return "";
   }
   return why + "; this process is a world of one. Start it with colrun, or set COL_RANK, COL_WORLD_SIZE and COL_STORE";
+}
+
+std::vector<int> ranks_on_node(std::string_view text) {
+  std::vector<int> ranks;
+  while (!text.empty()) {
+    const std::string_view number = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(number.size() + 1, text.size()));
+    const char* const end = number.data() + number.size();
+    int rank = 0;
+    const auto [after, error] = std::from_chars(number.data(), end, rank);
+    if (error != std::errc() || after != end || rank < 0) return {};
+    ranks.push_back(rank);
+  }
+  std::ranges::sort(ranks);
+  return ranks;
 }
 
 std::optional<int> tasks_on_node(std::string_view text, int node) {

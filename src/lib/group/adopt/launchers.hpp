@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace col::group::adopt {
 
@@ -47,6 +48,9 @@ std::optional<LaunchedRank> find_launched_rank(const Lookup& lookup);
 // If a launcher's variables exist, but none of the sets is complete, and this is probably a mistake: the reason, as a
 // line for the log. Otherwise empty.
 std::string why_alone(const Lookup& lookup);
+
+// The ranks of one node, ascending, from SLURM_GTIDS: "0,2,5"; empty if `text` is no such list.
+std::vector<int> ranks_on_node(std::string_view text);
 
 // How many tasks node number `node` has, from "4", "2,1" or "2(x3),1"; nothing if `text` does not tell.
 std::optional<int> tasks_on_node(std::string_view text, int node);

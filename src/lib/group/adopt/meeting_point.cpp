@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -59,9 +60,16 @@ MeetingPoint from_slurm_nodes(const LaunchedRank& own, const Lookup& lookup) {
   const auto host = first_of_node_list(*list);
   if (!host)
     throw Error(ErrorCode::invalid_argument, fmt::format("{}='{}' is no list of hosts; {}", kNodes, *list, kAdvice));
-  if (own.rank == 0 && !own.node.empty() && own.node != "0")
+  MeetingPoint point = at_host(*host, kNodes);
+  const auto name = lookup("SLURMD_NODENAME");
+  const std::vector<int> neighbours = ranks_on_node(lookup("SLURM_GTIDS").value_or(""));
+  if (name && !neighbours.empty()) {
+    point.serves = *name == *host && own.rank == neighbours.front();
+    point.server = "rank 0 or the lowest rank there";
+  } else if (own.rank == 0 && !own.node.empty() && own.node != "0") {
     refuse(own, fmt::format("rank 0 is not on the first of them (SLURM_NODEID={}), where the others look", own.node));
-  return at_host(*host, kNodes);
+  }
+  return point;
 }
 
 MeetingPoint from_pods(const LaunchedRank& own, const std::string& name) {
@@ -98,13 +106,15 @@ std::string_view first_number(std::string_view ranges) {
 }  // namespace
 
 MeetingPoint find_meeting_point(const LaunchedRank& own, const Lookup& lookup,
-                                const std::function<std::string()>& own_name) {
+                                const std::function<std::string()>& own_name,
+                                const std::function<std::string()>& first_host) {
   if (const auto endpoint = lookup(kEndpoint)) return from_endpoint(*endpoint);
   if (own.launcher == "slurm") return from_slurm_nodes(own, lookup);
   if (own.launcher == "kubernetes") return from_pods(own, own_name());
   if (own.launcher == "torchrun") {
     if (const auto address = lookup("MASTER_ADDR")) return at_host(*address, "MASTER_ADDR");
   }
+  if (own.pmi_fd) return at_host(first_host(), "what rank 0 told the launcher");
   refuse(own, "nothing says on which of them rank 0 is");
 }
 

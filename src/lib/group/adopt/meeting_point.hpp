@@ -1,4 +1,5 @@
-// Where the ranks of a job on several hosts meet without a store from the user: global rank 0 serves one there.
+// Where the ranks of a job on several hosts meet without a store from the user: one of them serves it there, mostly
+// global rank 0.
 #pragma once
 
 #include <functional>
@@ -11,19 +12,25 @@
 namespace col::group::adopt {
 
 struct MeetingPoint {
-  std::string host;    // a name or an address of the host of rank 0
+  std::string host;    // a name or an address of the host of the rank that serves
   int port = 0;        // 0: job_port()
   std::string source;  // the variable that says this, for messages
   std::string job;     // separates the job from others if nothing else does; equal on all ranks
+  // Which rank serves, for messages, and whether it is this one; nothing: rank 0.
+  std::string server = "rank 0";
+  std::optional<bool> serves = {};
 };
 
-// COL_RDZV_ENDPOINT ("host:port", "[::1]:4711", or only a host), else what the launcher says about the host of rank 0:
-// the first of SLURM_STEP_NODELIST, MASTER_ADDR, or the first pod of an Indexed Job, from this pod's `own_name`.
-// Errors: invalid_argument (an invalid value), unavailable (nothing tells); both name COL_RDZV_ENDPOINT.
+// COL_RDZV_ENDPOINT ("host:port", "[::1]:4711", or only a host), else what the launcher says: the first host of
+// SLURM_STEP_NODELIST, MASTER_ADDR, or the first pod of an Indexed Job, from this pod's `own_name`. Slurm sorts its
+// list: the first host need not be that of rank 0, and its lowest rank serves. Errors: invalid_argument (an invalid
+// value), unavailable (nothing tells); both name COL_RDZV_ENDPOINT.
 //
-// `own_name` is called only for pods, because it may take some time.
+// `own_name` is called only for pods, because it may take some time. `first_host` asks PMI's launcher for the host of
+// rank 0; it is called only for ranks that have a socket to it.
 MeetingPoint find_meeting_point(const LaunchedRank& own, const Lookup& lookup,
-                                const std::function<std::string()>& own_name);
+                                const std::function<std::string()>& own_name,
+                                const std::function<std::string()>& first_host);
 
 // The first host of a list of Slurm's: "n1", "n[01-03,7]", "a1,b[2-4]", "rack[1-2]node[1-8]-ib". Nothing if `list` is
 // not such a list.

@@ -21,6 +21,7 @@ namespace col::group::adopt {
 namespace {
 
 constexpr std::size_t kLongestLine = 4096;
+constexpr std::string_view kBarrier = "barrier_in";
 constexpr std::string_view kPmiAdvice =
     "start the program with colrun, or set COL_STORE=file:///a/directory/all/ranks/share";
 
@@ -109,6 +110,11 @@ class Conversation {
     pollfd entry{fd_, events, 0};
     if (left > 0 && ::poll(&entry, 1, static_cast<int>(std::min<std::int64_t>(left, 60'000))) < 0 && errno != EINTR)
       fail("wait for");
+    if (deadline_.expired() && command_ == kBarrier)
+      throw Error(ErrorCode::timeout,
+                  fmt::format("not all ranks have come to the launcher's barrier within {}; see whether each of them "
+                              "calls col::init() and finds the same variables, or allow more time (COL_TIMEOUT)",
+                              core::format_duration(deadline_.budget())));
     if (deadline_.expired())
       throw Error(
           ErrorCode::timeout,
@@ -132,14 +138,38 @@ class Conversation {
   std::string command_;
 };
 
+// Returns the name of the job.
+std::string begin(Conversation& launcher, int fd) {
+  launcher.ask("init pmi_version=1 pmi_subversion=1", "response_to_init");
+  const std::string answer = launcher.ask("get_my_kvsname", "my_kvsname");
+  std::string job(value_of(answer, "kvsname"));
+  if (job.empty()) refuse(fd, fmt::format("the launcher answers '{}' without a name", printable(answer)));
+  return job;
+}
+
 }  // namespace
 
 std::string ask_pmi_for_job(int fd, Duration timeout) {
   Conversation launcher(fd, timeout);
-  launcher.ask("init pmi_version=1 pmi_subversion=1", "response_to_init");
-  const std::string answer = launcher.ask("get_my_kvsname", "my_kvsname");
-  const std::string job(value_of(answer, "kvsname"));
-  if (job.empty()) refuse(fd, fmt::format("the launcher answers '{}' without a name", printable(answer)));
+  std::string job = begin(launcher, fd);
+  launcher.ask("finalize", "finalize_ack");
+  return job;
+}
+
+PmiJob ask_pmi_for_meeting(int fd, int rank, const std::string& host, Duration timeout) {
+  if (host.empty() || host.find_first_of(" \t\n=") != std::string::npos)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("'{}' is no host that the other ranks can connect to; set COL_RDZV_ENDPOINT=host:port on "
+                            "all ranks, to the host of rank 0 and a free port there",
+                            printable(host)));
+  Conversation launcher(fd, timeout);
+  PmiJob job{begin(launcher, fd), {}};
+  constexpr std::string_view kKey = "col-rank0";
+  if (rank == 0) launcher.ask(fmt::format("put kvsname={} key={} value={}", job.name, kKey, host), "put_result");
+  launcher.ask(kBarrier, "barrier_out");
+  const std::string answer = launcher.ask(fmt::format("get kvsname={} key={}", job.name, kKey), "get_result");
+  job.first_host = value_of(answer, "value");
+  if (job.first_host.empty()) refuse(fd, fmt::format("the launcher answers '{}' without a value", printable(answer)));
   launcher.ask("finalize", "finalize_ack");
   return job;
 }

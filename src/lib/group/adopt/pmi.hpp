@@ -4,6 +4,12 @@
 //   cmd=init pmi_version=1 pmi_subversion=1   ->  cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0
 //   cmd=get_my_kvsname                        ->  cmd=my_kvsname kvsname=kvs_4711_0_83_host
 //   cmd=finalize                              ->  cmd=finalize_ack
+//
+// Between these, the ranks of several hosts tell one another where rank 0 is:
+//
+//   cmd=put kvsname=K key=col-rank0 value=n1  ->  cmd=put_result rc=0          (rank 0)
+//   cmd=barrier_in                            ->  cmd=barrier_out              (when all ranks have said so)
+//   cmd=get kvsname=K key=col-rank0           ->  cmd=get_result rc=0 value=n1
 #pragma once
 
 #include <string>
@@ -19,5 +25,14 @@ namespace col::group::adopt {
 // `fd` stays open, because it belongs to the launcher. Blocks for `timeout` at most. Errors: unavailable (no such
 // socket, the conversation was ended before, or an invalid answer), timeout, io.
 std::string ask_pmi_for_job(int fd, Duration timeout);
+
+struct PmiJob {
+  std::string name;        // of the job
+  std::string first_host;  // of rank 0
+};
+
+// The same, and where rank 0 is: on `host`, if this is rank 0. Waits for all ranks of the job. Errors: also
+// invalid_argument (a host with spaces in its name).
+PmiJob ask_pmi_for_meeting(int fd, int rank, const std::string& host, Duration timeout);
 
 }  // namespace col::group::adopt

@@ -63,7 +63,7 @@ void ServedStore::require_this_process() const {
 
 void ServedStore::serve() {
   require_this_process();
-  if (spec_.rank != 0) return;
+  if (!spec_.serves) return;
   const std::lock_guard turn(turn_);
   serve_in_turn();
 }
@@ -84,10 +84,10 @@ void ServedStore::serve_in_turn() {
   } catch (const Error& error) {
     if (error.code() != ErrorCode::io) throw;
     throw Error(ErrorCode::unavailable,
-                fmt::format("rank 0 cannot serve the ranks of the job on port {}: {}; another program, or another job, "
+                fmt::format("{} cannot serve the ranks of the job on port {}: {}; another program, or another job, "
                             "may have the port: set COL_RDZV_ENDPOINT=host:port on all ranks, to the host of rank 0 "
                             "and a free port there",
-                            spec_.port, error.message()));
+                            spec_.server, spec_.port, error.message()));
   }
   try {
     connect().counts->set(kOpen, "1");
@@ -102,7 +102,7 @@ void ServedStore::serve_in_turn() {
 
 ServedStore::Client ServedStore::connect() const {
   std::string host = spec_.host;
-  if (spec_.rank == 0) {
+  if (spec_.serves) {
     const auto own = listen_addresses(spec_.host);
     host = own && !own->empty() ? own->front() : "127.0.0.1";
   }
@@ -125,16 +125,16 @@ bool ServedStore::try_enter(const Client& client, WaitContext& wait) {
     if (error.code() != ErrorCode::timeout) throw;
     const std::string place = store::tcp::Endpoint{spec_.host, spec_.port}.url();
     throw Error(ErrorCode::timeout,
-                fmt::format("rank 0 has not served the ranks of the job at {} ({}): {}; if rank 0 is somewhere else, "
+                fmt::format("{} has not served the ranks of the job at {} ({}): {}; if rank 0 is somewhere else, "
                             "set COL_RDZV_ENDPOINT=host:port on all ranks",
-                            place.substr(place.find("//") + 2), spec_.source, error.message()));
+                            spec_.server, place.substr(place.find("//") + 2), spec_.source, error.message()));
   }
   return client.counts->add(kPresent, 1) > 0;
 }
 
 // Requires: this thread has turn_.
 ServedStore::Client ServedStore::enter(WaitContext& wait) {
-  if (spec_.rank == 0) serve_in_turn();
+  if (spec_.serves) serve_in_turn();
   bool comes_back = false;
   {
     const std::lock_guard lock(mutex_);
@@ -150,7 +150,7 @@ ServedStore::Client ServedStore::enter(WaitContext& wait) {
       const bool dropped = error.code() == ErrorCode::io || error.code() == ErrorCode::mismatch;
       if (!comes_back || !dropped || old_server.expired()) throw;
     }
-    wait.describe("rank 0 to serve the ranks of the job again");
+    wait.describe(spec_.server + " to serve the ranks of the job again");
     wait.check();
     std::this_thread::sleep_for(std::min(kPause, wait.slice()));
   }
@@ -160,7 +160,7 @@ std::shared_ptr<Store> ServedStore::reach(WaitContext& wait) {
   require_this_process();
   if (const Client client = present()) return client.store;
   // By turns, so that a thread with less time than the one that enters gets its timeout all the same.
-  turn_.lock(wait, "another thread to reach rank 0");
+  turn_.lock(wait, "another thread to reach " + spec_.server);
   const std::lock_guard turn(turn_, std::adopt_lock);
   if (const Client client = present()) return client.store;
   const Client entered = enter(wait);
@@ -191,9 +191,9 @@ void ServedStore::leave(Leaving why) noexcept {
     core::log::debug("while leaving the job's store: {}", error.what());
   }
   try {
-    if (spec_.rank == 0) linger(why);
+    if (spec_.serves) linger(why);
   } catch (const std::exception& error) {
-    core::log::info("rank 0 has left before all others had: {}", error.what());
+    core::log::info("{} has left before all others had: {}", spec_.server, error.what());
   }
   if (why == Leaving::exiting) stop();
 }
@@ -203,7 +203,7 @@ void ServedStore::count_out(const Client& client) {
   WaitContext wait(Deadline::after(kFarewell));
   client.counts->wait(kOpen, wait);
   client.counts->add(kPresent, -1);
-  if (spec_.rank == 0) return;
+  if (spec_.serves) return;
   const std::int64_t others = spec_.world_size - 1;
   const std::int64_t left = client.counts->add(kLeft, 1);
   if (left % others == 0) client.counts->set(gone_key(left / others), "1");

@@ -1,4 +1,5 @@
-// The store of a job on several hosts without a store from the user: rank 0 serves it in its own process.
+// The store of a job on several hosts without a store from the user: a rank serves it in its own process, mostly rank
+// 0. Below, "rank 0" is that one.
 //
 // The server must live as long as the other ranks need it, and rank 0 cannot know by itself how long that is. So the
 // ranks count in the store:
@@ -72,7 +73,9 @@ class Turn {
 struct ServedSpec {
   int rank = 0;
   int world_size = 1;
-  std::string host = {};  // of rank 0
+  std::string server = "rank 0";  // which rank serves, for messages
+  bool serves = rank == 0;        // whether this one does
+  std::string host = {};          // of the one that does
   int port = 0;
   std::string source = {};  // the variable that says so, for messages
   std::string token = {};
