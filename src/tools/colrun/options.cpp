@@ -9,6 +9,7 @@
 
 #include "colrun/job_options.hpp"
 #include "colrun/option_values.hpp"
+#include "colrun/scheduler_hosts.hpp"
 #include "common/command_line.hpp"
 #include "common/text.hpp"
 
@@ -72,6 +73,20 @@ void drop_no_place(launch::NodesSpec& nodes) {
   if (endpoint && endpoint->port == 0) nodes.endpoint.clear();
 }
 
+// Where a scheduler lists the hosts, colrun starts itself there over ssh. Its word on their ranks counts where no -n
+// does.
+void add_scheduler_hosts(const Values& values, const Surroundings& surroundings, launch::JobSpec& spec) {
+  if (!gives_hosts(spec.nodes.scheduler)) return;
+  const Given* scheduler = values.find("--scheduler");
+  const Given* other = values.first_of({"--host", "--hostfile", "--nnodes", "--rdzv-endpoint", "--master-addr"});
+  if (other != nullptr)
+    throw UsageError("{} {} and {} both say which nodes there are; give one of them", scheduler->said_as,
+                     scheduler->text, other->said_as);
+  spec.nodes.hosts = scheduler_hosts(spec.nodes.scheduler, surroundings);
+  if (!values.has("--np") && spec.programs.size() == 1) return;
+  for (launch::HostSpec& host : spec.nodes.hosts) host.slots.reset();
+}
+
 // The hosts' number of ranks replaces -n, and the number of hosts replaces --nnodes.
 void apply_hosts(launch::JobSpec& spec) {
   const auto& hosts = spec.nodes.hosts;
@@ -129,6 +144,7 @@ void read_job(const Arguments& arguments, const Surroundings& surroundings, Job&
   if (spec.nodes.endpoint.empty()) spec.nodes.endpoint = read_master(values);
   read_environment(values, surroundings, spec.environment);
   read_debugger_input(values, spec);
+  add_scheduler_hosts(values, surroundings, spec);
   check_conflicts(values, surroundings, spec);
   apply_hosts(spec);
   drop_no_place(spec.nodes);

@@ -1,5 +1,6 @@
 // Options about nodes and hosts.
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "parse.hpp"
@@ -61,7 +62,49 @@ TEST_CASE("nodes: schedulers by name", "[colrun]") {
   CHECK(spec("--scheduler none p").nodes.scheduler == Scheduler::none);
   CHECK(spec("--scheduler slurm p").nodes.scheduler == Scheduler::slurm);
   CHECK(spec("--scheduler k8s p").nodes.scheduler == Scheduler::kubernetes);
-  CHECK(complaint("--scheduler pbs p") == "--scheduler takes auto, none, slurm or k8s, not 'pbs'");
+  CHECK(complaint("--scheduler sge p") == "--scheduler takes auto, none, slurm, k8s, pbs or lsf, not 'sge'");
+}
+
+TEST_CASE("nodes: the hosts of PBS and LSF", "[colrun]") {
+  // In the order of the list, a line for each rank; a host's lines need not follow one another.
+  const File lines("n2\nn1\n\nn2\nn1.cluster\nn2\n");
+  const auto slots = [](const NodesSpec& nodes) {
+    std::string text;
+    for (const HostSpec& host : nodes.hosts)
+      text += host.name + ":" + (host.slots ? std::to_string(*host.slots) : "-n") + " ";
+    return text;
+  };
+  const auto in = [](Words environment) { return World{.environment = std::move(environment)}; };
+  const World pbs = in({"PBS_NODEFILE=" + lines.path()});
+  const JobSpec job = spec("--scheduler pbs p", pbs);
+  CHECK(slots(job.nodes) == "n2:3 n1:1 n1.cluster:1 ");
+  CHECK((job.nodes.max_nodes == 3 && job.programs[0].ranks == 3));
+  const World lsf = in({"LSB_MCPU_HOSTS= a 4  b 2 ", "PBS_NODEFILE=/nowhere"});
+  CHECK(slots(spec("--scheduler lsf p", lsf).nodes) == "a:4 b:2 ");
+  CHECK(slots(spec("--scheduler lsf p", in({"LSB_MCPU_HOSTS=a 4", "LSB_DJOB_HOSTFILE=" + lines.path()})).nodes) ==
+        "n2:3 n1:1 n1.cluster:1 ");
+  // -n is for every host, and so are those of several programs.
+  CHECK(slots(spec("-n 8 --scheduler pbs p", pbs).nodes) == "n2:-n n1:-n n1.cluster:-n ");
+  CHECK(spec("-n 8 --scheduler pbs p", pbs).programs[0].ranks == 8);
+  CHECK(slots(spec("--scheduler lsf p : -n 2 q", lsf).nodes) == "a:-n b:-n ");
+  // Unasked, the list is not looked at: -n is for every node, and a script's colrun may want one.
+  CHECK(spec("-n 2 p", pbs).nodes.hosts.empty());
+
+  CHECK(complaint("--scheduler pbs p") ==
+        "--scheduler pbs, but PBS_NODEFILE is not set; start colrun inside of a job (qsub), or name the hosts with "
+        "--host");
+  CHECK_THAT(complaint("--scheduler lsf p"), Contains("neither LSB_DJOB_HOSTFILE nor LSB_MCPU_HOSTS is set"));
+  CHECK_THAT(complaint("--scheduler lsf p", in({"LSB_MCPU_HOSTS=a 4 b"})),
+             Contains("LSB_MCPU_HOSTS='a 4 b' is no list"));
+  CHECK_THAT(complaint("--scheduler lsf p", in({"LSB_MCPU_HOSTS=a b"})), Contains("is no list of hosts and numbers"));
+  CHECK_THAT(complaint("--scheduler lsf p", in({"LSB_MCPU_HOSTS=-a 4"})), Contains("LSB_MCPU_HOSTS: '-a' is no host"));
+  const File bad("n1\nn2 n3\n"), empty("\n");
+  CHECK_THAT(complaint("--scheduler pbs p", in({"PBS_NODEFILE=" + bad.path()})), Contains(bad.path() + ":2: 'n2 n3'"));
+  CHECK_THAT(complaint("--scheduler pbs p", in({"PBS_NODEFILE=" + empty.path()})), Contains("names no host"));
+  CHECK_THAT(complaint("--scheduler pbs p", in({"PBS_NODEFILE=/no/such/file"})), Contains("/no/such/file"));
+  CHECK(complaint("--scheduler pbs --host a p", pbs) ==
+        "--scheduler pbs and --host both say which nodes there are; give one of them");
+  CHECK_THAT(complaint("--scheduler pbs --nnodes 2 p", pbs), Contains("--scheduler pbs and --nnodes"));
 }
 
 TEST_CASE("nodes: hosts over ssh", "[colrun]") {

@@ -33,7 +33,7 @@ _colrun_value() {
   case $1 in
     -n | --np | --nproc-per-node) compgen -W 'auto cpu gpu' -- "$2" ;;
     --rdzv-backend) compgen -W 'static c10d' -- "$2" ;;
-    --scheduler) compgen -W 'auto none slurm k8s' -- "$2" ;;
+    --scheduler) compgen -W 'auto none slurm k8s pbs lsf' -- "$2" ;;
     --bind-to) compgen -W 'auto none core numa list:' -- "$2" ;;
     --map-by) compgen -W 'core numa' -- "$2" ;;
     --stdin) compgen -W '0 all none' -- "$2" ;;

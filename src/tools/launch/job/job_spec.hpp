@@ -143,8 +143,9 @@ struct HostSpec {
   int node_rank = 0;              // its place in the list
 };
 
-// Which scheduler knows the other nodes if neither --nnodes nor --host says.
-enum class Scheduler { automatic, none, slurm, kubernetes };
+// Which scheduler knows the other nodes if neither --nnodes nor --host says. pbs and lsf list hosts: they become
+// NodesSpec::hosts.
+enum class Scheduler { automatic, none, slurm, kubernetes, pbs, lsf };
 
 struct NodesSpec {
   int min_nodes = 1;  // --nnodes MIN:MAX
