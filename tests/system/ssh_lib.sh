@@ -44,6 +44,8 @@ SetEnv COLTEST_TAG=$COLTEST_TAG TMPDIR=$TMPDIR OMP_NUM_THREADS=1
 CONFIG
     # Where it shuts itself in before anybody is let in; not on the machine's own /run.
     on "$host" bash -c 'mount -t tmpfs tmpfs /run && mkdir /run/sshd' || fail "no /run for sshd on $host"
+    # What the account's own shell does at its start is not for tests: it may take long, or hold a lock when it is killed.
+    ! [ -e ~root/.bashrc ] || on "$host" mount --bind /dev/null ~root/.bashrc || fail "no .bashrc of its own on $host"
     on "$host" "$server" -f "$ssh/$host.conf" -E "$ssh/$host.log" || fail "sshd does not start on $host"
     # The same for a user whose shell talks on every login.
     on "$host" "$server" -p 2222 -f "$ssh/$host.conf" -E "$ssh/$host.log" \
