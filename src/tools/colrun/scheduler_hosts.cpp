@@ -57,8 +57,8 @@ std::vector<HostSpec> from_pairs(const std::string& variable, std::string_view t
 }
 
 [[noreturn]] void refuse_outside(std::string_view scheduler, std::string_view variables, std::string_view submit) {
-  throw UsageError("--scheduler {}, but {}; start colrun inside of a job ({}), or name the hosts with --host", scheduler,
-                   variables, submit);
+  throw UsageError("--scheduler {}, but {}; start colrun inside of a job ({}), or name the hosts with --host",
+                   scheduler, variables, submit);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 namespace col::colrun {
 
-// Whether `scheduler` gives a list of hosts, so that colrun has to start itself on the others: PBS and LSF do. Slurm and
-// Kubernetes start a colrun on each node.
+// Whether `scheduler` gives a list of hosts, so that colrun has to start itself on the others: PBS and LSF do. Slurm
+// and Kubernetes start a colrun on each node.
 bool gives_hosts(launch::Scheduler scheduler);
 
 // PBS: the file PBS_NODEFILE, with a line for each rank. LSF: the file LSB_DJOB_HOSTFILE, likewise, or LSB_MCPU_HOSTS,

@@ -43,8 +43,8 @@ std::string resolve_ssh(const std::string& name) {
 
 Remotes::Failure describe_failure(const std::string& host, int code) {
   if (code == kSshFailed)
-    return {fmt::format("cannot reach host {} by ssh; what ssh said is above. Does `ssh {} true` work without a "
-                        "password?",
+    return {fmt::format("cannot reach host {} by ssh; what ssh said is above. `ssh -o BatchMode=yes {} true` must "
+                        "work, without a question",
                         host, host),
             kLauncher};
   if (code == kNoColrun)
