@@ -136,6 +136,37 @@ TEST_CASE("gloo: the event thread rests while messages wait for their receives, 
   run_two_processes({body(1), body(0)});
 }
 
+TEST_CASE("gloo: after calls that follow one another, the event thread takes what comes without a call", "[gloo]") {
+  constexpr int kCalls = 300;
+  const auto exchange = [](GlooChannel& channel, int peer) {
+    std::vector<float> out(2, 1.0F), in(2);
+    for (int call = 0; call < kCalls; ++call) {
+      const Ticket sent = channel.post_send(peer, 1, out), received = channel.post_recv(peer, 1, in);
+      wait_for(channel, received);
+      wait_for(channel, sent);
+    }
+  };
+  run_two_processes({[&](GlooChannel& channel, Store& store) {
+                       std::vector<float> in(2), large(kLargeBytes);
+                       exchange(channel, 1);
+                       const Ticket small = channel.post_recv(1, 2, in), second = channel.post_recv(1, 3, large);
+                       store.set("posted", "yes");
+                       store.wait_for("both have been taken", 20s);
+                       expect_idle();
+                       wait_for(channel, small);
+                       wait_for(channel, second);
+                     },
+                     [&](GlooChannel& channel, Store& store) {
+                       const std::vector<float> out(2, 2.0F), large(kLargeBytes, 3.0F);
+                       exchange(channel, 0);
+                       store.wait_for("posted", 20s);
+                       // Each ends when it has been taken.
+                       wait_for(channel, channel.post_send(0, 2, out));
+                       wait_for(channel, channel.post_send(0, 3, large));
+                       store.set("both have been taken", "yes");
+                     }});
+}
+
 TEST_CASE("gloo: a send whose buffer is gone fails its connection, and the event thread rests", "[gloo]") {
   run_two_processes(
       {[](GlooChannel& channel, Store& store) {

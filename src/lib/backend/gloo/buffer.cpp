@@ -1,6 +1,9 @@
+#include <sched.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "backend/far_wait.hpp"
 #include "backend/gloo/transport.hpp"
 
 namespace col::gloo_backend {
@@ -106,6 +109,29 @@ bool GuardedBuffer::is_done(Direction& direction) {
   return false;
 }
 
+// Looks for a while, as sleeping and being woken takes longer than most messages do. Whether it is there.
+bool GuardedBuffer::poll(std::unique_lock<std::mutex>& lock, Direction& direction) {
+  const auto look = [&] {
+    if (is_done(direction)) return true;
+    context_.turn(lock, Duration::zero());
+    return false;
+  };
+  const auto began = Deadline::Clock::now();
+  const auto keeps_until = began + (context_.is_crowded_ ? Duration::zero() : Duration(backend::kFarKeepingTime));
+  do {
+    for (int i = 0; i < backend::kFarLooksAtOnce; ++i) {
+      if (look()) return true;
+    }
+  } while (Deadline::Clock::now() < keeps_until);
+  for (const auto until = Deadline::Clock::now() + backend::kFarYieldingTime; Deadline::Clock::now() < until;) {
+    lock.unlock();
+    ::sched_yield();
+    lock.lock();
+    if (look()) return true;
+  }
+  return is_done(direction);
+}
+
 bool GuardedBuffer::wait(Direction& direction, int* rank) {
   std::unique_lock lock(context_.mutex_);
   // What this wait has begun to move goes on without it.
@@ -114,7 +140,11 @@ bool GuardedBuffer::wait(Direction& direction, int* rank) {
     ~HandOn() { context.hand_on(); }
   } const hand_on{context_};
   auto next_check = Deadline::Clock::time_point::max();
-  while (!is_done(direction)) {
+  const bool polls = std::none_of(unfinished_.begin(), unfinished_.end(), [&](const OperationPtr& operation) {
+    return operation->sends == direction.sends && operation->bytes > backend::kMostPolledBytes;
+  });
+  bool is_there = polls ? poll(lock, direction) : is_done(direction);
+  for (; !is_there; is_there = is_done(direction)) {
     if (std::exchange(direction.interrupted, false)) return false;
     const Duration slice = context_.slice();
     if (next_check == Deadline::Clock::time_point::max()) next_check = Deadline::Clock::now() + slice;

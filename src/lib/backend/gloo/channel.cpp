@@ -138,6 +138,17 @@ SideExtension::Probed GlooChannel::probe(std::span<const int> peers, std::uint64
   return guarded(nullptr, [&] { return transport().probe(peers, message_slot(slot, bytes), bytes); });
 }
 
+void GlooChannel::progress() {
+  enter("progress");
+  guarded(nullptr, [&] { transport().progress(); });
+}
+
+bool GlooChannel::may_sleep() {
+  enter("wait");
+  transport().may_sleep();
+  return true;
+}
+
 void GlooChannel::on_change(std::function<void()> ring) {
   if (!fork_guard_.is_forked_child()) transport().on_change(std::move(ring));
 }

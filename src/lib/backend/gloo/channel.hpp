@@ -33,11 +33,10 @@ class GlooChannel final : public Channel, public WireExtension {
   std::span<const NativeEntry> native_entries() const override;
   Ticket start_native(const Request& request, WaitContext& wait) override;
   void abort(const Error& cause) noexcept override;
-  // The event thread moves everything on.
-  void progress() override { enter("progress"); }
+  void progress() override;
   Probed probe(std::span<const int> peers, std::uint64_t slot, std::size_t bytes) override;
   void on_change(std::function<void()> ring) override;
-  bool may_sleep() override { return true; }
+  bool may_sleep() override;
   bool moves_by_itself() const noexcept override { return true; }
 
   // For tests, which make Gloo meet cases that the layers above prevent.

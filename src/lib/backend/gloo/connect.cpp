@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <nlohmann/json.hpp>
 
+#include "backend/far_wait.hpp"
 #include "backend/gloo/translate.hpp"
 #include "store/base/run.hpp"
 
@@ -118,7 +119,11 @@ void Connecting::check_descriptors() const {
 
 void Connecting::open() {
   check_descriptors();
-  Membership member{.rank = request_.rank, .token = request_.token, .kin = kin_, .heartbeat = heartbeat_};
+  Membership member{.rank = request_.rank,
+                    .token = request_.token,
+                    .kin = kin_,
+                    .heartbeat = heartbeat_,
+                    .is_crowded = backend::is_crowded(request_)};
   for (const PeerInfo& peer : request_.peers) member.host_names.push_back(peer.hostname);
   context_ =
       std::make_shared<GuardedContext>(choose_interface(request_.same_host, request_.socket_ifname), std::move(member));

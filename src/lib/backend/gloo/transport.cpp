@@ -13,6 +13,7 @@
 
 #include <col/proof.hpp>
 
+#include "backend/far_wait.hpp"
 #include "backend/gloo/no_pair.hpp"
 #include "core/blocked_signal.hpp"
 
@@ -22,8 +23,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kEventsAtOnce = 64;
-// How long the event thread leaves the events to a call, before it looks again.
+// How long the event thread leaves the events to a call that sleeps, before it looks again.
 constexpr auto kHandover = 20ms;
+// How long it waits for the next call, where one has followed another. What happens without a call is seen that much
+// later, once.
+constexpr auto kBetweenCalls = 100us;
 // How long this rank waits before it looks for another way to the news: most often, all ranks are about to leave.
 constexpr auto kBeforeNewParent = 100ms;
 // How long a rank may keep to itself that it has taken a message, in the hope that it has more to say: an answer.
@@ -44,6 +48,7 @@ GuardedContext::GuardedContext(const Interface& interface, Membership member)
       kin_(std::move(member.kin)),
       host_names_(std::move(member.host_names)),
       heartbeat_(member.heartbeat),
+      is_crowded_(member.is_crowded),
       lobby_(*this, poller_, credentials_, size, interface),
       peers_(static_cast<std::size_t>(size)),
       parent_(kin_.parent_of(rank)) {
@@ -61,7 +66,7 @@ GuardedContext::~GuardedContext() {
     const std::lock_guard lock(mutex_);
     ends_ = true;
   }
-  call_woke_.notify_all();
+  comes_back_.notify_all();
   poller_.wake();
   thread_.join();
   lobby_.close();
@@ -102,7 +107,7 @@ void GuardedContext::check(const char* verb, const std::vector<int>& ranks) {
 // ---- Threads
 
 // A thread that is in Poller::wait() gets the events alone if it came last (poller.hpp). So the event thread sees no
-// event while a call waits, except for those that come between two turns of the call.
+// event while a call sleeps there. It does where a call only looks, or none is made.
 void GuardedContext::serve() {
   std::array<epoll_event, kEventsAtOnce> events;
   std::unique_lock lock(mutex_);
@@ -111,14 +116,31 @@ void GuardedContext::serve() {
     lock.unlock();
     const int count = poller_.wait(events, timeout);
     lock.lock();
+    moved_much_ = false;
     handle(std::span(events).first(static_cast<std::size_t>(count)));
     flush();
     if (ring_) ring_();
-    if (!call_waits_) continue;
-    // This thread stays away as long as the call waits, or it would be the one that came last.
-    if (has_news_ || broken()) poller_.wake();
-    call_woke_.wait_for(lock, kHandover, [&] { return !call_waits_ || ends_; });
+    if (call_waits_ && (has_news_ || broken())) poller_.wake();
+    stand_aside(lock);
   }
+}
+
+// This thread stays away as long as a call sleeps, or it would be the one that came last; and as long as calls follow
+// one another, as each of them serves the connections. Not while a long message comes: calls do not look for that.
+void GuardedContext::stand_aside(std::unique_lock<std::mutex>& lock) {
+  const bool calls_follow = std::exchange(turns_seen_, turns_) != turns_ && !moved_much_;
+  for (bool stands = calls_follow || call_waits_; stands && !ends_ && !rank_sleeps_ && unfinished_.empty();) {
+    if (call_waits_) {
+      aside_ = Aside::for_call;
+      comes_back_.wait_for(lock, kHandover, [this] { return !call_waits_ || ends_; });
+      stands = !call_waits_;  // if it sleeps on, this thread looks
+    } else {
+      aside_ = Aside::for_calls;
+      comes_back_.wait_for(lock, kBetweenCalls, [this] { return rank_sleeps_ || ends_; });
+      stands = std::exchange(turns_seen_, turns_) != turns_ || call_waits_;
+    }
+  }
+  if (std::exchange(aside_, Aside::no) == Aside::for_calls) flush();  // no call has done it
 }
 
 bool GuardedContext::turn(std::unique_lock<std::mutex>& lock, Duration timeout) {
@@ -126,20 +148,23 @@ bool GuardedContext::turn(std::unique_lock<std::mutex>& lock, Duration timeout) 
   flush();
   const bool is_busy = !unfinished_.empty();
   if (is_busy) timeout = Duration::zero();
+  ++turns_;
+  rank_sleeps_ = false;
   has_news_ = false;
-  call_waits_ = true;
+  call_waits_ = timeout > Duration::zero();
   lock.unlock();
   const int count = poller_.wait(events, timeout);
   lock.lock();
-  call_waits_ = false;
-  call_woke_.notify_one();
+  if (std::exchange(call_waits_, false) && aside_ == Aside::for_call) comes_back_.notify_one();
   handle(std::span(events).first(static_cast<std::size_t>(count)));
   if (is_urgent_) flush();
   return is_busy || count > 0;
 }
 
 void GuardedContext::hand_on() noexcept {
-  if (!dirty_.empty() && !std::exchange(will_speak_, true)) poller_.set_alarm(kMostSilence);
+  // The event thread does it, if no call comes before.
+  const bool is_seen_to = aside_ == Aside::for_calls;
+  if (!dirty_.empty() && !is_seen_to && !std::exchange(will_speak_, true)) poller_.set_alarm(kMostSilence);
   for (const int r : std::exchange(unfinished_, {})) {
     if (Peer& peer = peer_of(r); peer.is_open())
       poller_.rewatch(peer.connection->socket(), event_id(Target::connection, static_cast<std::uint32_t>(r)));
@@ -190,7 +215,9 @@ void GuardedContext::do_what_is_due() {
 void GuardedContext::move_on(Peer& peer, bool has_ended) {
   if (!peer.is_open()) return;
   try {
+    const std::uint64_t before = peer.connection->bytes_read();
     if (peer.connection->read(has_ended)) unfinished_.push_back(peer.rank);
+    if (peer.is_open()) moved_much_ |= peer.connection->bytes_read() - before > backend::kMostPolledBytes;
   } catch (const std::exception&) {
     return close(peer, std::current_exception());
   }
@@ -358,6 +385,21 @@ SideExtension::Probed GuardedContext::probe(std::span<const int> sources, std::u
 void GuardedContext::on_change(std::function<void()> ring) {
   const std::lock_guard lock(mutex_);
   ring_ = std::move(ring);
+}
+
+void GuardedContext::progress() {
+  std::unique_lock lock(mutex_);
+  if (broken()) throw cause_.get();
+  turn(lock, Duration::zero());
+  hand_on();
+}
+
+// The event thread takes over, and what comes from now on is an event for it.
+void GuardedContext::may_sleep() {
+  const std::lock_guard lock(mutex_);
+  flush();
+  rank_sleeps_ = true;
+  if (aside_ != Aside::no) comes_back_.notify_one();
 }
 
 std::exception_ptr GuardedContext::why_lost(const std::vector<int>& sources) {

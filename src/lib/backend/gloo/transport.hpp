@@ -9,8 +9,9 @@
 // (docs/decisions/0027-lazy-connections.md).
 //
 // One mutex guards a context with all its connections and buffers. Nothing that blocks is done under it: sockets do not
-// block, and WaitContext::check() is called without it. A thread that waits serves the connections meanwhile; the event
-// thread serves them when none waits.
+// block, and WaitContext::check() is called without it. A thread that waits serves the connections meanwhile. The event
+// thread serves them when no call does, and stands aside while calls follow one another: else it would wake for every
+// message that comes between two of them.
 #pragma once
 
 #include <atomic>
@@ -75,6 +76,7 @@ struct Membership {
   Kinship kin{1};                            // of all ranks
   std::vector<std::string> host_names = {};  // by rank; may be empty if all are on one host
   HeartbeatSpec heartbeat = {};
+  bool is_crowded = false;  // its host has more ranks than processors
 };
 
 class GuardedContext final : public ::gloo::transport::Context, private FrameSink, private LobbyOwner {
@@ -134,6 +136,8 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   // See SideExtension and WireExtension.
   SideExtension::Probed probe(std::span<const int> sources, std::uint64_t slot, std::size_t bytes);
   void on_change(std::function<void()> ring);
+  void progress();
+  void may_sleep();
   // How many connections there are.
   int connections();
 
@@ -192,6 +196,7 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
 
   // ---- Connections (transport.cpp). The caller holds the mutex.
   void serve();  // the event thread; takes the mutex
+  void stand_aside(std::unique_lock<std::mutex>& lock);
   void handle(std::span<const epoll_event> events);
   void move_on(Peer& peer, bool has_ended);
   void write(Peer& peer);
@@ -239,6 +244,7 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   const Kinship kin_;
   const std::vector<std::string> host_names_;
   const HeartbeatSpec heartbeat_;
+  const bool is_crowded_;
   WaitContext* wait_ = nullptr;  // of the thread that uses the channel
   std::function<void()> extra_check_;
   backend::FirstCause cause_;
@@ -261,9 +267,17 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   std::exception_ptr lost_host_;
 
   bool ends_ = false;
-  bool call_waits_ = false;  // a call is in, or on its way to, Poller::wait()
-  bool has_news_ = false;    // something has happened that a call in a wait has not seen yet
-  std::condition_variable call_woke_;
+  // Whether the event thread stands aside: for a call that sleeps in Poller::wait(), or because calls follow one
+  // another.
+  enum class Aside : std::uint8_t { no, for_call, for_calls };
+  Aside aside_ = Aside::no;
+  std::uint64_t turns_ = 0;       // that calls have made …
+  std::uint64_t turns_seen_ = 0;  // … by the event thread
+  bool moved_much_ = false;       // of a long message, since that was set to false
+  bool call_waits_ = false;       // a call is to sleep in Poller::wait(), or does
+  bool rank_sleeps_ = false;      // elsewhere, until it is rung for: may_sleep()
+  bool has_news_ = false;         // something has happened that a call in a wait has not seen yet
+  std::condition_variable comes_back_;
   std::function<void()> ring_;  // of on_change()
   std::thread thread_;
 };
@@ -303,6 +317,7 @@ class GuardedBuffer final : public ::gloo::transport::UnboundBuffer {
   };
 
   void post(Operation operation);
+  bool poll(std::unique_lock<std::mutex>& lock, Direction& direction);
   bool wait(Direction& direction, int* rank);
   std::optional<int> test(Direction& direction);
   bool is_done(Direction& direction);

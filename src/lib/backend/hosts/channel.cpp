@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "backend/far_wait.hpp"
+
 namespace col::hosts_backend {
 namespace {
 
@@ -101,6 +103,7 @@ Ticket HostsChannel::post_send(int peer, std::uint64_t slot, ConstTensorView dat
     operation.sending = true;
     operation.peer = peer;
     operation.ticket = ticket;
+    operation.bytes = data.bytes();
     return Ticket{operation.id};
   });
 }
@@ -114,6 +117,7 @@ Ticket HostsChannel::post_recv(int peer, std::uint64_t slot, TensorView data) {
     receive.peer = peer;
     receive.slot = slot;
     receive.data = data;
+    receive.bytes = data.bytes();
     const auto line = lines_.find(stream_of(slot));
     if (line != lines_.end()) {
       line->second.push_back(&receive);
@@ -188,11 +192,17 @@ int HostsChannel::peer_of(const Operation& operation, int peer) const noexcept {
   return operation.side == Side::near ? layout_.near[static_cast<std::size_t>(peer)] : peer;
 }
 
-// Whether to look at the wire now, for a rank that waits for neighbours. A look at a wire that does not move by itself
-// is a system call, many times as long as one at shared memory.
+// Whether to look at the wire now, for a rank that waits for neighbours. A look is a system call, many times as long as
+// one at shared memory; a wire that moves by itself does not need it.
 bool HostsChannel::attends_wire() {
   constexpr int kLooksPerCall = 8;
-  return wire_side_->moves_by_itself() || ++looks_ % kLooksPerCall == 0;
+  return !wire_side_->moves_by_itself() && ++looks_ % kLooksPerCall == 0;
+}
+
+// Whether a message is not worth polling for (far_wait.hpp).
+bool HostsChannel::is_long_in_coming(const Operation& operation) const {
+  return operation.state == Operation::State::posted && operation.side == Side::wire &&
+         operation.bytes > backend::kMostPolledBytes && wire_side_->moves_by_itself();
 }
 
 // The peer when the operation has ended. Moves on everything on both sides.
@@ -201,8 +211,9 @@ std::optional<int> HostsChannel::step(Operation& operation) {
   if (!lines_.empty()) serve_lines();
   const auto is_on = [&](Side side) { return operation.state == Operation::State::posted && operation.side == side; };
   if (near_side_ != nullptr && !is_on(Side::near)) near_side_->progress();
-  if (!is_on(Side::wire) && attends_wire()) wire_side_->progress();
-  if (operation.state == Operation::State::in_line) return std::nullopt;
+  const bool is_in_line = operation.state == Operation::State::in_line;
+  if (is_in_line || (!is_on(Side::wire) && attends_wire())) wire_side_->progress();
+  if (is_in_line) return std::nullopt;
   const auto peer = channel(operation.side).test(operation.ticket);
   if (!peer) return std::nullopt;
   return peer_of(operation, *peer);
@@ -238,11 +249,11 @@ int HostsChannel::wait(Ticket ticket, WaitContext& wait) {
       };
       const auto say = [&](WaitContext& context) { tell(operation, context); };
       const auto may_sleep = [&] { return wire_side_->may_sleep(); };
-      const bool from_far =
-          operation.state == Operation::State::posted && operation.side == Side::wire && wire_side_->moves_by_itself();
-      near_side_->wait_until(
-          {.look = std::ref(look), .tell = std::ref(say), .from_far = from_far, .may_sleep = std::ref(may_sleep)},
-          wait);
+      near_side_->wait_until({.look = std::ref(look),
+                              .tell = std::ref(say),
+                              .from_far = is_long_in_coming(operation),
+                              .may_sleep = std::ref(may_sleep)},
+                             wait);
     }
     operations_.remove(operation);
     return peer;

@@ -56,6 +56,7 @@ class HostsChannel final : public Channel {
   bool serve(std::deque<Operation*>& line);
   bool serve_first(Operation& receive);
   bool attends_wire();
+  bool is_long_in_coming(const Operation& operation) const;
   std::optional<int> step(Operation& operation);
   int peer_of(const Operation& operation, int peer) const noexcept;
   void tell(const Operation& operation, WaitContext& wait) const;

@@ -15,8 +15,9 @@ struct Operation {
   State state = State::unused;
   Side side = Side::near;
   bool sending = false;
-  int peer = kAnyPeer;  // in the group
-  Ticket ticket = {};   // of the side
+  int peer = kAnyPeer;    // in the group
+  std::size_t bytes = 0;  // of the message
+  Ticket ticket = {};     // of the side
   // Of a receive in line.
   std::uint64_t slot = 0;
   TensorView data = {};

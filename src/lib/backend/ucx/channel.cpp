@@ -2,7 +2,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -15,27 +14,11 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
+#include "backend/far_wait.hpp"
 #include "backend/ucx/connect.hpp"
 
 namespace col::ucx_backend {
 namespace {
-
-// How a rank waits. A message from another host comes some 10 us after what it answers, at best. So a rank looks for
-// about that long without a pause; every look asks the kernel. Then it lets others run between its looks, and then it
-// sleeps. Where ranks share processors, whoever is waited for may need this one, and it lets others run at once.
-constexpr auto kKeepingTime = std::chrono::microseconds(20);
-constexpr auto kYieldingTime = std::chrono::microseconds(200);
-constexpr int kLooksAtOnce = 8;
-
-// Whether this host has more ranks of the group than this rank may use processors.
-bool is_crowded(const ConnectRequest& request) {
-  cpu_set_t mine;
-  if (::sched_getaffinity(0, sizeof mine, &mine) != 0) return true;
-  const auto here = [&](const PeerInfo& peer) {
-    return request.same_host || peer.boot_id == request.peers[static_cast<std::size_t>(request.rank)].boot_id;
-  };
-  return std::count_if(request.peers.begin(), request.peers.end(), here) > CPU_COUNT(&mine);
-}
 
 core::UniqueFd required(int descriptor) {
   if (descriptor >= 0) return core::UniqueFd(descriptor);
@@ -51,7 +34,7 @@ UcxChannel::UcxChannel(const ConnectRequest& request, std::unique_ptr<Engine> en
       rank_(request.rank),
       size_(request.size),
       store_(request.store),
-      is_crowded_(is_crowded(request)),
+      is_crowded_(backend::is_crowded(request)),
       wake_(required(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))),
       events_(required(::fcntl(engine->event_descriptor(), F_DUPFD_CLOEXEC, 0))),
       engine_(std::move(engine)) {}
@@ -162,9 +145,10 @@ int UcxChannel::wait(Ticket ticket, WaitContext& wait) {
 }
 
 void UcxChannel::wait_until_done(Operation& operation, WaitContext& wait) {
-  const auto keeps_until = Deadline::Clock::now() + (is_crowded_ ? Duration::zero() : Duration(kKeepingTime));
+  const auto keeps_until =
+      Deadline::Clock::now() + (is_crowded_ ? Duration::zero() : Duration(backend::kFarKeepingTime));
   do {
-    for (int look = 0; look < kLooksAtOnce; ++look) {
+    for (int look = 0; look < backend::kFarLooksAtOnce; ++look) {
       if (step(operation)) return;
     }
   } while (Deadline::Clock::now() < keeps_until);
@@ -175,7 +159,7 @@ void UcxChannel::wait_until_done(Operation& operation, WaitContext& wait) {
   });
   wait.waiting(-1, peer);
   for (;;) {
-    for (const auto until = Deadline::Clock::now() + kYieldingTime; Deadline::Clock::now() < until;) {
+    for (const auto until = Deadline::Clock::now() + backend::kFarYieldingTime; Deadline::Clock::now() < until;) {
       wait.check();
       ::sched_yield();
       if (step(operation)) return;
