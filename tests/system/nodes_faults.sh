@@ -55,6 +55,13 @@ for wrong in eth1 eth9; do
   nothing_left
 done
 
+# A host with another version of col: what each says, and what to do. Not over the store of rank 0, which ends with it.
+store=file://$work/store
+start_ranks 2 bash -c 'on_host "$@"' - n2 LD_PRELOAD="${OTHER_VERSION:?}" -- timeout -k 1 40 "$HELLO"
+says='(rank [0-3] \(pid [0-9]+|ranks [0-3], [0-3] \()'
+expect_refused 10 "version of col: $says ?(on )?n1\) says? [0-9.]+, $says ?(on )?n2\) says? 9\.9\.9; install the same version on all"
+store=
+
 # Strangers at all ports of the host of rank 0: nothing happens.
 begin 1 8
 ports=$(ports_of_n1)

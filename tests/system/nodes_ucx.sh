@@ -18,6 +18,29 @@ for pid in "${pids[@]}"; do wait "$pid" && fail "a group over an interface that 
 expect_in "$work/n0.err" 'COL_SOCKET_IFNAME=eth9 names no interface .*eth0 \(10\.77\.0\.[12]\)'
 nothing_left
 
+# Of two interfaces, one is down: the other one is used.
+on n1 ip link add eth1 type veth peer name unused && on n1 ip address add 10.78.0.1/24 dev eth1 || fail "no second interface"
+start_ranks 1 env COL_SOCKET_IFNAME=eth1,eth0 timeout -k 1 40 "$HELLO"
+expect_all_good
+expect_in "$work/n0.err" 'backend ucx, UCX [0-9.]+ over eth0'
+nothing_left
+on n1 ip link del eth1
+
+# A host without UCX: who asks for it by name is told where it is missing; else it is not needed.
+libcol=$(ldd "$HELLO" | awk '/libcol\.so/ { print $3 }')
+mkdir "$work/without"
+cp "$libcol" "$(dirname "$libcol")/libcol_gloo.so" "$work/without"
+without=(bash -c 'on_host "$@"' - n2 LD_LIBRARY_PATH="$work/without" COL_PLUGIN_PATH= -- timeout -k 1 40 "$HELLO")
+start_ranks 2 "${without[@]}"
+expect_refused 10 "backend 'ucx' cannot be used here: libcol_ucx\.so is in none of"
+for rank in 0 1; do
+  expect_in "$work/n$rank.err" 'rank [23] \(pid [0-9]+ on n2\) says: .* COL_PLUGIN_PATH; or name a backend that all .*COL_BACKEND=gloo'
+done
+start_ranks 2 env -u COL_BACKEND "${without[@]}"
+expect_all_good
+expect_in "$work/n0.err" 'backend hosts, shared memory on each of 2 hosts, gloo between them'
+nothing_left
+
 # What UCX keeps for a rank: beyond what the same takes over Gloo, eight megabytes at most.
 private_kib() { awk '/^Private_(Clean|Dirty):/ { kib += $2 } END { print kib }' "/proc/$1/smaps_rollup"; }
 declare -A memory

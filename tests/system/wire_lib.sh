@@ -32,6 +32,30 @@ start_ranks() {
     inners+=("$inner")
   done
 }
+# on_host HOST VARIABLE… -- COMMAND…: for start_ranks: with these only in the ranks of that host.
+on_host() {
+  local host=$1 variables=()
+  shift
+  for (( ; $# > 0; )); do
+    [ "$1" != -- ] || break
+    variables+=("$1")
+    shift
+  done
+  shift
+  [ "$(hostname)" != "$host" ] || export "${variables[@]}"
+  exec "$@"
+}
+export -f on_host
+# expect_refused SECONDS TEXT: all ranks have ended with an error that says so.
+expect_refused() {
+  local rank
+  for rank in "${!pids[@]}"; do
+    wait_until "$1" "rank $rank to give up" gone "${pids[rank]}"
+    wait "${pids[rank]}" && fail "rank $rank ended well"
+    expect_in "$work/n$rank.err" "$2"
+  done
+  nothing_left
+}
 expect_all_good() {
   local pid
   for pid in "${pids[@]}"; do

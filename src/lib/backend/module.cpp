@@ -104,7 +104,7 @@ class ModuleFactory final : public BackendFactory {
   void open(const std::string& path) const {
     void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
-      why_not_ = fmt::format("cannot load {}", ::dlerror());
+      why_not_ = fmt::format("cannot load {}; install what it needs on this host", ::dlerror());
       return;
     }
     auto* const entry = reinterpret_cast<ModuleEntry*>(::dlsym(library, kModuleEntry));

@@ -35,6 +35,18 @@ std::shared_ptr<col::Store> name_scope(const col::Context& context) {
   return col::make_prefix_store(col::make_prefix_store(context.spec().store, "job/test#0"), "group/default");
 }
 
+// As a rank does whose backend has no card.
+void decline(int rank, int size, std::string_view backend, const col::Context& context) {
+  col::group::Member self;
+  self.world_size = size;
+  self.backend = col::group::with_reason(backend, "it has no card");
+  self.nonce = self.process_nonce = 1000 + static_cast<std::uint64_t>(rank);
+  self.peer.rank = rank;
+  self.peer.pid = ::getpid();
+  col::WaitContext wait(col::Deadline::after(10s));
+  col::group::decline("default", self, *name_scope(context), wait);
+}
+
 bool says(const Outcome& outcome, const std::string& words) {
   return outcome.text.find(words) != std::string::npos;
 }
@@ -57,6 +69,45 @@ TEST_CASE("rendezvous: a world size that disagrees is found at once, and every r
     check_ended(outcomes,
                 {ErrorCode::mismatch, odd, {"ranks disagree on the world size", fmt::format("rank {} (pid", odd)}, 3});
   }
+}
+
+TEST_CASE("rendezvous: a rank that cannot use the backend is named on all others, and they do not wait for it",
+          "[group]") {
+  for (const int odd : {0, 2}) {
+    const auto outcomes = col::test::run_threads(3, [&](int rank, col::Context& context) {
+      if (rank != odd) {
+        context.init_group(stuck(rank, 3));
+        return;
+      }
+      decline(rank, 3, "stuck", context);
+    });
+    INFO("odd one: " << odd);
+    check_ended(
+        outcomes,
+        {ErrorCode::unavailable, odd, {"it has no card; or name a backend", fmt::format("rank {} (pid", odd)}, 3},
+        odd == 0 ? std::vector{1, 2} : std::vector{0, 1});
+  }
+}
+
+TEST_CASE("rendezvous: a rank that could not use another backend may come with this one", "[group]") {
+  const auto outcomes = col::test::run_threads(3, [&](int rank, col::Context& context) {
+    if (rank == 1) {
+      try {
+        context.init_group({.name = "default", .rank = rank, .world_size = 3, .backend_name = "nowhere"});
+        col::test::expect(false, "no error");
+      } catch (const col::Error& error) {
+        col::test::expect(error.code() == ErrorCode::unavailable, error.what());
+      }
+      col::test::expect(name_scope(context)->get("member/1").has_value(), "it has said so");
+      context.spec().store->set("it has given up", "");
+      context.spec().store->wait_for("the leader is there", 10s);
+    } else {
+      context.spec().store->wait_for("it has given up", 10s);
+      if (rank == 2) context.spec().store->set("the leader is there", "");
+    }
+    context.init_group(stuck(rank, 3));
+  });
+  col::test::check_all_good(outcomes);
 }
 
 TEST_CASE("rendezvous: a rank beyond the world that others believe in is found", "[group]") {

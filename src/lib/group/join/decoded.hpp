@@ -19,8 +19,9 @@ T decoded(std::string_view text, std::string_view what) {
     return core::parsed_json<T>(text, std::string(what), core::UnknownMembers::skipped);
   } catch (const Error& error) {
     throw Error(ErrorCode::internal,
-                fmt::format("the {} in the store cannot be read ({}); is the store shared with another program?", what,
-                            error.message()));
+                fmt::format("the {} in the store cannot be read ({}); is the store shared with another "
+                            "program, or with another version of col?",
+                            what, error.message()));
   }
 }
 

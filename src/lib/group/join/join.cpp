@@ -25,6 +25,9 @@
 namespace col::group {
 namespace {
 
+// How long a rank that cannot join tries to say so.
+constexpr Duration kDecliningTime = std::chrono::seconds(2);
+
 // The GPU that this rank has made current, and whether the backend for GPUs serves it.
 void describe_own_gpu(Member& self) {
   const std::optional<int> own = current_gpu();
@@ -189,6 +192,19 @@ void begin_record(const JoinRequest& request, std::uint64_t token) {
   request.record->end();
 }
 
+// The others are not to wait for this rank, which cannot use the backend that is wanted.
+void decline_for(const JoinRequest& request, const Error& why) noexcept {
+  if (!request.job_scope) return;
+  try {
+    std::string name = request.spec.backend_name;
+    if (name.empty()) name = to_string(request.spec.backend);
+    const Member self = describe_self(request, with_reason(name, why.message()));
+    WaitContext wait(Deadline::after(kDecliningTime), request.context.control.get());
+    decline(request.spec.name, self, *name_scope_of(request), wait);
+  } catch (const std::exception&) {  // then they wait for it until their deadline
+  }
+}
+
 GroupParts join_others(const JoinRequest& request, const std::string& wanted, JoinObserver& observer,
                        Duration timeout) {
   const GroupSpec& spec = request.spec;
@@ -337,7 +353,13 @@ GroupParts join(const JoinRequest& request) {
   };
   try {
     if (spec.world_size == 1) return join_alone(request, observer, timeout);
-    const std::string wanted = wanted_backend(spec);
+    std::string wanted;
+    try {
+      wanted = wanted_backend(spec);
+    } catch (const Error& error) {
+      decline_for(request, error);
+      throw;
+    }
     if (!request.job_scope)
       throw Error(
           ErrorCode::invalid_argument,

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <col/group.hpp>
 
 #include "group/call/operation.hpp"
 #include "group/join/decoded.hpp"
@@ -36,13 +39,13 @@ const std::string kUsualBackend(to_string(Backend::automatic));
 // Each rank writes one, and rank 0 reads them all: so names are short, and what is as usual is left out.
 template <class Visit>
 void fields(Member& member, Visit& visit) {
-  auto& [world_size, backend, names_wire, protocol, nonce, process_nonce, uses_gpu, gpu, why_no_gpu, alone_on_gpu,
+  auto& [world_size, backend, names_wire, version, nonce, process_nonce, uses_gpu, gpu, why_no_gpu, alone_on_gpu,
          peer] = member;
   auto& [rank, global_rank, pid, hostname, boot_id, network_namespace, pid_namespace] = peer;
   visit("w", world_size);
   visit.if_set("b", backend, backend != kUsualBackend);
   visit.if_set("names_wire", names_wire, names_wire);
-  visit("protocol", protocol);
+  visit("v", version);
   visit("n", nonce);
   visit("p", process_nonce);
   visit.if_set("uses_gpu", uses_gpu, uses_gpu);
@@ -122,19 +125,25 @@ namespace {
 struct Setting {
   std::string_view name;
   std::function<std::string(const Member&)> value;
+  std::string_view remedy = "start all ranks with the same value";
 };
 
 const std::vector<Setting>& settings() {
   static const std::vector<Setting> all = {
+      {"version of col", [](const Member& m) { return m.version; }, "install the same version on all hosts"},
       {"world size", [](const Member& m) { return std::to_string(m.world_size); }},
       {"backend", [](const Member& m) { return fmt::format("'{}'", m.backend); }},
-      {"version of col's protocol", [](const Member& m) { return std::to_string(m.protocol); }},
   };
   return all;
 }
 
 std::string who(const std::vector<int>& ranks, const std::map<int, Member>& members) {
-  if (ranks.size() > 1) return ranks_text(ranks) + " say";
+  std::set<std::string> hosts;
+  for (const int rank : ranks) hosts.insert(members.at(rank).peer.hostname);
+  constexpr std::size_t kMostHosts = 4;
+  if (ranks.size() > 1)
+    return fmt::format("{}{} say", ranks_text(ranks),
+                       hosts.size() > kMostHosts ? "" : fmt::format(" (on {})", fmt::join(hosts, ", ")));
   const PeerInfo& peer = members.at(ranks.front()).peer;
   return fmt::format("rank {} (pid {} on {}) says", peer.rank, peer.pid, peer.hostname);
 }
@@ -154,12 +163,39 @@ std::optional<Error> disagreement_on(const Setting& setting, std::string_view gr
     claims.push_back(fmt::format("{} {}", who(ranks, members), value));
   }
   return Error(ErrorCode::mismatch,
-               fmt::format("ranks disagree on the {}: {}; start all ranks with the same value", setting.name,
-                           fmt::join(claims, ", ")),
+               fmt::format("ranks disagree on the {}: {}; {}", setting.name, fmt::join(claims, ", "), setting.remedy),
                group, odd);
 }
 
+constexpr char kBeforeReason = '\n';
+
+// Of the first rank that cannot use what it wants.
+std::optional<Error> inability(std::string_view group, const std::map<int, Member>& members) {
+  for (const auto& [rank, member] : members) {
+    const std::size_t end = member.backend.find(kBeforeReason);
+    if (end == std::string::npos) continue;
+    return Error(ErrorCode::unavailable,
+                 fmt::format("{}: {}; or name a backend that all hosts have, such as gloo (COL_BACKEND=gloo)",
+                             who({rank}, members), member.backend.substr(end + 1)),
+                 group, rank);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::string own_version() {
+  return std::string(version());
+}
+
+std::string with_reason(std::string_view backend, std::string_view why_not) {
+  return fmt::format("{}{}{}", backend, kBeforeReason, why_not);
+}
+
+bool gave_up_another(const Member& member, std::string_view backend) {
+  const std::size_t end = member.backend.find(kBeforeReason);
+  return end != std::string::npos && member.backend.substr(0, end) != backend;
+}
 
 // Names are arbitrary bytes, JSON strings are UTF-8: what is not is replaced. They are for messages and comparison.
 // As fields() has it: the rank in the job counts from 1 there, and is 0 if it is as in the group.
@@ -187,6 +223,7 @@ bool agree(const Member& a, const Member& b) {
 }
 
 std::optional<Error> disagreement(std::string_view group, const std::map<int, Member>& members) {
+  if (auto error = inability(group, members)) return error;
   for (const Setting& setting : settings()) {
     if (auto error = disagreement_on(setting, group, members)) return error;
   }

@@ -14,28 +14,34 @@
 
 namespace col::group {
 
-// Raised when ranks of different versions can no longer talk to one another.
-inline constexpr int kProtocolVersion = 1;
+// This library's, as col::version() says it.
+std::string own_version();
 
 // One rank's announcement: what must agree, and how to reach it.
 struct Member {
   int world_size = 1;
-  std::string backend;
+  std::string backend;  // where it cannot be used: with_reason()
   // The environment names the backend, for between the hosts: see fitting_backend(). Counts if all members say so.
   bool names_wire = false;
-  int protocol = kProtocolVersion;
-  std::uint64_t nonce = 0;          // random, of this attempt to join
-  std::uint64_t process_nonce = 0;  // random, of this process
-  bool uses_gpu = false;            // it has made a GPU current
-  std::string gpu;                  // the GPU that it has made current, by its bus; empty: none, or nobody asks
-  std::string why_no_gpu;           // why the backend for GPUs cannot serve it; empty: it can
-  std::string alone_on_gpu;         // why that backend cannot serve another rank on that GPU; empty: it can
+  std::string version = own_version();  // what ranks say to one another differs from one version to the next
+  std::uint64_t nonce = 0;              // random, of this attempt to join
+  std::uint64_t process_nonce = 0;      // random, of this process
+  bool uses_gpu = false;                // it has made a GPU current
+  std::string gpu;                      // the GPU that it has made current, by its bus; empty: none, or nobody asks
+  std::string why_no_gpu;               // why the backend for GPUs cannot serve it; empty: it can
+  std::string alone_on_gpu;             // why that backend cannot serve another rank on that GPU; empty: it can
   PeerInfo peer;
 
   std::string encode() const;
   // Throws internal if `text` is not from encode().
   static Member decode(std::string_view text);
 };
+
+// What a rank announces that cannot use the backend which it wants, so that the others do not wait for it.
+std::string with_reason(std::string_view backend, std::string_view why_not);
+// Whether it is such an announcement of a rank that wanted another backend than this: of an earlier attempt, after
+// which its program may ask for another one.
+bool gave_up_another(const Member& member, std::string_view backend);
 
 // Whether they agree on what the members of a group must agree on.
 bool agree(const Member& a, const Member& b);

@@ -107,6 +107,7 @@ class Attempt {
         look_interval_(std::max<Duration>(kFirstLook, self.world_size * kLookForEach)) {}
 
   Roster run();
+  void decline();
   void withdraw() noexcept;
 
   // Ranks that have not come, as far as is known here.
@@ -225,7 +226,9 @@ void Attempt::collect(int world_size) {
     ranks.push_back(rank);
   }
   ask(calls, [&](std::size_t i) {
-    if (calls[i].answer) members_.emplace(ranks[i], Member::decode(*calls[i].answer));
+    if (!calls[i].answer) return true;
+    Member member = Member::decode(*calls[i].answer);
+    if (!gave_up_another(member, self_.backend)) members_.emplace(ranks[i], std::move(member));
     return true;
   });
 }
@@ -254,6 +257,16 @@ Roster Attempt::run() {
   return self_.peer.rank == 0 ? lead() : follow();
 }
 
+// Rank 0 finds the announcement, at the latest when it comes. Its own is for all to see at once.
+void Attempt::decline() {
+  while (!announced_) {
+    std::vector<store::Call> calls{announcement()};
+    ask(calls);
+    if (!is_announced(calls.front())) wait_.check();
+  }
+  if (self_.peer.rank == 0) scope_.set(kRefused, encode_error(*disagreement(group_, {{0, self_}})));
+}
+
 // ---- Rank 0
 
 Roster Attempt::lead() {
@@ -280,7 +293,7 @@ bool Attempt::gather() {
   const int size = self_.world_size;
   std::vector<store::Call> calls;
   std::vector<int> ranks;
-  bool odd = false;
+  bool odd = false, is_stale = false;
   const auto look_for = [&](int rank) {
     calls.push_back({.kind = Kind::wait, .key = member_key(rank)});
     ranks.push_back(rank);
@@ -292,13 +305,20 @@ bool Attempt::gather() {
   std::size_t absent = calls.size() - 1;
   describe_missing();
   const bool all = absent == 0 || ask_until_look(calls, [&](std::size_t i) {
-                     const Member& member = members_.emplace(ranks[i], Member::decode(*calls[i].answer)).first->second;
+                     Member member = Member::decode(*calls[i].answer);
+                     if (gave_up_another(member, self_.backend)) {
+                       is_stale = true;
+                       return true;
+                     }
                      odd = odd || !agree(self_, member);
+                     members_.emplace(ranks[i], std::move(member));
                      if (ranks[i] < size) --absent;
                      return !odd && absent > 0;
                    });
   if (odd) refuse();
-  if (all) return true;
+  // What stands there is soon replaced. Nobody answers rank 0: this waits a moment.
+  if (all && absent > 0 && is_stale) doze(scope_, answer_key(self_.nonce), wait_);
+  if (all && absent == 0) return true;
   say_missing();
   return false;
 }
@@ -484,6 +504,10 @@ Roster meet(std::string_view group, const Member& self, Store& scope, WaitContex
     attempt.withdraw();
     throw;
   }
+}
+
+void decline(std::string_view group, const Member& self, Store& scope, WaitContext& wait) {
+  Attempt(group, self, scope, wait, [] {}).decline();
 }
 
 void forget(const Roster& roster, Store& scope, WaitContext& wait) noexcept {

@@ -42,6 +42,10 @@ Roster meet(
     std::string_view group, const Member& self, Store& scope, WaitContext& wait,
     const std::function<void()>& when_slow = [] {});
 
+// Instead of meet(), for a rank that has to fail: all ranks that wait for it, now or later, fail with its reason. The
+// backend of `self` is one with_reason(). Throws as meet() does.
+void decline(std::string_view group, const Member& self, Store& scope, WaitContext& wait);
+
 using store::doze;
 
 // Removes the roster and the answers, after every member has read them.
