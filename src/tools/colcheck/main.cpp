@@ -22,6 +22,7 @@
 
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/faults/drill.hpp"
+#include "colcheck/faults/job.hpp"
 #include "colcheck/interpreter.hpp"
 #include "colcheck/options.hpp"
 #include "colcheck/progress.hpp"
@@ -244,6 +245,7 @@ int run(const std::vector<std::string>& arguments, std::span<char> title) {
   const Request request = parse_command_line(arguments);
   if (const auto* text = std::get_if<std::string>(&request)) return print(*text);
   const Options& options = std::get<Options>(request);
+  start_ranks_by(options.fault_start);
   // A rank of a job, whatever started it, or not a rank.
   const bool spawned = !options.spawned.empty();
   if (!spawned) {

@@ -22,7 +22,8 @@ std::vector<const Property*> chosen_properties(const Options& options, std::span
   };
   std::vector<const Property*> chosen;
   for (const Property* property : known) {
-    if (property->kind == Property::Kind::fault && !options.faults) continue;
+    const bool harms = property->kind == Property::Kind::fault;
+    if (harms ? !options.faults : !options.fault_start.empty()) continue;
     if (!options.only.empty() && !has(options.only, property->name)) continue;
     if (options.python && !is_for_python(*property)) continue;
     if (!has(options.skip, property->name)) chosen.push_back(property);

@@ -154,6 +154,8 @@ void check_left(const Options& options, std::span<const Property* const> known) 
     if (has(options.only, property->name) && property->kind == Property::Kind::fault && !options.faults)
       throw UsageError(fmt::format("--only: '{}' harms ranks on purpose; add --faults to allow it", property->name));
   }
+  if (!options.fault_start.empty() && !options.faults && !options.repro)
+    throw UsageError("--fault-start is about drills; add --faults, or leave it out");
   const auto chosen = chosen_properties(options, known);
   if (chosen.empty()) throw UsageError("--only and --skip leave no property to check; colcheck --list names them all");
   if (options.device == Options::Device::cuda &&
@@ -215,6 +217,9 @@ void define(tools::OptionTable& table, std::span<const Property* const> known, O
   table.add({kWhat, "--algo", "LIST", "these algorithms and no others, as ring,knomial:radix=3",
              into(options.algorithms, algorithms_of), kRare});
   table.add({kWhat, "--faults", "", "also harm the ranks and see what the others say", becomes(options.faults, true)});
+  table.add({kWhat, "--fault-start", "PROGRAM",
+             "with --faults: only drills, whose rank R is started by PROGRAM R COMMAND…, on another host, say",
+             into(options.fault_start, as_written), kRare});
   table.add({kWhat, "--seed", "N", "of all that is random, as 42 or 0x2a; default: a new one",
              into(options.seed, seed_of), kRare});
   table.add({kWhat, "--repro", "TOKEN", "one case, as the report of a failure names it", into(options.repro, repro)});

@@ -31,6 +31,7 @@ struct Options {
   std::optional<Case> repro = {};
   std::string junit = {}, json = {}, html = {};  // paths; empty: no such report
   bool faults = false;
+  std::string fault_start = {};  // the program that starts ranks of drills; see start_ranks_by()
   bool self_test = false;
   bool python = false;                          // through Python: --python, or a case of --repro that is
   std::string interpreter = {};                 // for that; a name in PATH, or a path; empty: default_interpreter()

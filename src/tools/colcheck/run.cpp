@@ -102,6 +102,11 @@ void Run::find_backends(Results& results, Selection& selection) {
       leave_out(name, *reason, results);
       continue;
     }
+    if (!options_.fault_start.empty() && is_over_hosts(name)) {  // drills alone, elsewhere
+      selection.backends.push_back(name);
+      selection.natives[name] = {};
+      continue;
+    }
     std::string why;
     const auto natives = lead_.probe(name, spec_.world_size, why);
     // Ranks on several hosts share no memory, and those on one need no wire. What else does not work though it says

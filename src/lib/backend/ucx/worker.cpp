@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <ucs/config/global_opts.h>
 #include <ucs/debug/debug.h>
 #include <ucs/debug/log_def.h>
@@ -19,6 +20,7 @@
 #include "backend/interfaces.hpp"
 #include "core/blocked_signal.hpp"
 #include "core/log.hpp"
+#include "core/unique_fd.hpp"
 
 namespace col::ucx_backend {
 namespace {
@@ -57,6 +59,20 @@ Config read_config() {
 
 void set(const Config& config, const char* name, const std::string& value) {
   if (!value.empty()) require_ok(ucp_config_modify(config.get(), name, value.c_str()), fmt::format("set {}", name));
+}
+
+// UCX ends the process where its thread finds no descriptor.
+void require_descriptors() {
+  std::array<core::UniqueFd, 16> held;
+  for (core::UniqueFd& one : held) {
+    one.reset(::eventfd(0, EFD_CLOEXEC));
+    if (!one)
+      throw Error(
+          ErrorCode::resource,
+          fmt::format("ucx: a group takes {} file descriptors, and more for each rank that is talked to, and there "
+                      "are not so many left; raise the limit of open files (ulimit -n)",
+                      held.size()));
+  }
 }
 
 }  // namespace
@@ -104,6 +120,7 @@ Settings choose_settings(const ConnectRequest& request, const BackendModule::Env
 }
 
 Worker::Worker(const Settings& settings, int peers, const BackendModule::Environment& environment) {
+  require_descriptors();
   // UCX starts a thread with the first worker.
   const core::AllSignalsBlocked for_the_new_thread;
   const Config config = read_config();

@@ -152,6 +152,7 @@ void add_killed_joining(const Selection& selection, std::vector<Case>& all) {
   DrillCases drills(selection, "killed_joining", drill_ranks(selection), all);
   const std::uint64_t blows = drills.full() ? 20 : 4;
   for (const std::string& backend : drills.backends()) {
+    if (is_over_hosts(backend)) continue;  // before it is connected, only its own host can see that it is gone
     for (std::uint64_t blow = 0; blow < blows; ++blow) {
       Case& c = drills.add(backend, Primitive::barrier);
       if (blow > 0) c.variant = 1 + mix(c.seed, 1) % kLatestUs;

@@ -67,6 +67,12 @@ void keep_children() {
   ::sigaction(SIGCHLD, &usual, nullptr);
 }
 
+// See start_ranks_by().
+std::string& rank_starter() {
+  static std::string program;
+  return program;
+}
+
 [[noreturn]] void throw_errno(const std::string& what) {
   throw std::system_error(errno, std::generic_category(), what);
 }
@@ -100,6 +106,14 @@ struct Job::RankSide {
 
   bool is_at(std::string_view point) const { return std::find(points.begin(), points.end(), point) != points.end(); }
 };
+
+void start_ranks_by(std::string program) {
+  rank_starter() = std::move(program);
+}
+
+bool are_ranks_elsewhere() {
+  return !rank_starter().empty();
+}
 
 JobSpec spec_of(const Drill& drill, JobSpec rest) {
   rest.ranks = drill.c.ranks;
@@ -169,6 +183,8 @@ void Job::start(int rank) {
   set_nonblocking(side->talk.get());
   set_nonblocking(side->output.get());
   std::vector<std::string> command = {spec_.program};
+  if (are_ranks_elsewhere())
+    command = {rank_starter(), std::to_string(rank), std::filesystem::canonical(spec_.program).string()};
   command.insert(command.end(), spec_.arguments.begin(), spec_.arguments.end());
   side->process = std::make_unique<Process>(std::move(command), environment_of(rank), its_talk.get(), its_output.get());
   if (const auto& ending = side->process->try_end()) {

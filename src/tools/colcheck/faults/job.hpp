@@ -26,6 +26,13 @@
 
 namespace col::colcheck {
 
+// From now on, ranks of jobs are started by `program`, with the rank and the command to execute as its arguments: on
+// other hosts, say, which see the job's directory and the place of this program. It has to become that command, as
+// exec() does it. Empty: directly. Not while a job is being started.
+void start_ranks_by(std::string program);
+// Whether ranks are started so.
+bool are_ranks_elsewhere();
+
 struct JobSpec {
   int ranks = 2;
   std::string program = "/proc/self/exe";

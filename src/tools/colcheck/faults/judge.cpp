@@ -43,7 +43,7 @@ std::vector<int> drill_ranks(const Selection& selection, int least) {
 
 std::vector<std::string> drill_backends(const Selection& selection) {
   std::vector<std::string> names = selection.backends;
-  std::erase_if(names, is_over_hosts);
+  if (!are_ranks_elsewhere()) std::erase_if(names, is_over_hosts);
   return names;
 }
 

@@ -17,7 +17,7 @@ namespace col::colcheck {
 // that which one machine can run; otherwise 2, if that is at least `least`; otherwise none.
 std::vector<int> drill_ranks(const Selection& selection, int least = 2);
 
-// Those of the selection. A drill is a job of its own on this host, where there is nothing over hosts.
+// Those of the selection. A drill is a job of its own. If its ranks are on this host, there is nothing over hosts.
 std::vector<std::string> drill_backends(const Selection& selection);
 
 // Appends cases of one property. Each has a seed of its own, and the next of the numbers of ranks.

@@ -248,6 +248,7 @@ class Stranger {
 void add_taken_port(const Selection& selection, std::vector<Case>& all) {
   DrillCases drills(selection, "taken_port", fewest_ranks(selection), all);
   for (const std::string& backend : drills.backends()) {
+    if (is_over_hosts(backend)) continue;  // the port is one of this host
     const std::size_t before = all.size();
     drills.add(backend, Primitive::barrier).seed = mix(selection.seed, before);
   }
