@@ -269,7 +269,7 @@ std::vector<Member> decode_roster(std::string_view text, std::uint64_t token, co
     Member& member = members[rank];
     member.world_size = self.world_size;
     member.backend = self.backend;
-    member.protocol = self.protocol;
+    member.version = self.version;
     const Where& where = roster.hosts[static_cast<std::size_t>(roster.host_of[rank])];
     const auto number = static_cast<int>(rank);
     member.peer = {number,
