@@ -100,6 +100,21 @@ TEST_CASE("gloo natives: every collective gives what the reference gives", "[glo
   }
 }
 
+// A ring has two receives under way. A small message overtakes a large one, and once the ring took its end for that of
+// the large one: it added what was not there yet.
+TEST_CASE("gloo natives: a ring whose last segment is a small message and whose others are large", "[gloo]") {
+  constexpr int kSize = 3;
+  constexpr std::size_t kCount = 98'305;  // of float32: six segments, 64 KiB and 4 bytes each but for the last
+  require_well(run_ranks(kSize, [](int rank, GlooChannel& channel) {
+    for (const NativeEntry& entry : gloo_backend::Native::entries()) {
+      if (entry.name != "gloo_ring" || entry.collective != Collective::allreduce) continue;
+      const auto calls = calls_of(entry, kCount, kSize, false);
+      for (std::uint64_t number = 0; number < 30; ++number)
+        make_call<float>(channel, calls.front(), rank, kSize, number);
+    }
+  }));
+}
+
 TEST_CASE("gloo natives: every operator on every type", "[gloo]") {
   constexpr int kSize = 3;
   constexpr std::size_t kCount = 50;

@@ -31,6 +31,7 @@ void GuardedBuffer::post(Operation operation) {
   operation.buffer = this;
   const auto posted = std::make_shared<Operation>(std::move(operation));
   unfinished_.push_back(posted);
+  (posted->sends ? sent_ : received_).posted.push_back(posted);
   if (posted->sends) {
     context_.post_send(posted);
   } else {
@@ -69,9 +70,13 @@ void GuardedBuffer::recv_from_first(std::vector<int> sources, std::uint64_t slot
 
 void GuardedBuffer::complete(const OperationPtr& operation, int peer) {
   std::erase(unfinished_, operation);
+  operation->is_done = true;
+  operation->peer = peer;
   Direction& direction = operation->sends ? sent_ : received_;
-  ++direction.completions;
-  direction.peer = peer;
+  for (auto& posted = direction.posted; !posted.empty() && posted.front()->is_done; posted.pop_front()) {
+    ++direction.completions;
+    direction.peer = posted.front()->peer;
+  }
 }
 
 void GuardedBuffer::fail_if_with(int peer, const std::exception_ptr& failure) {

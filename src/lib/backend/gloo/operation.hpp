@@ -20,6 +20,7 @@ struct Operation {
   int peer = -1;                  // of a receive from several: -1 until it is known who sends
   std::vector<int> sources = {};  // of a receive from several
   bool moves = false;             // part of it may have been written or read
+  bool is_done = false;
 
   bool takes_from(int other) const {
     return peer >= 0 ? peer == other : std::find(sources.begin(), sources.end(), other) != sources.end();

@@ -19,6 +19,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -311,6 +312,9 @@ class GuardedBuffer final : public ::gloo::transport::UnboundBuffer {
   struct Direction {
     const char* verb;
     bool sends;
+    // Gloo's rings have two receives under way, of two lengths, and take the first that a wait returns for the older
+    // one. So operations complete in the order of their posting, though small messages overtake large ones.
+    std::deque<OperationPtr> posted = {};  // that are not yet counted as completed
     int completions = 0;
     int peer = -1;  // of the last that has completed
     bool interrupted = false;
