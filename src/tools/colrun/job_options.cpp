@@ -225,11 +225,11 @@ Rows node_rows(launch::JobSpec& job, const Surroundings& surroundings) {
     if (nodes.hosts.empty()) nodes.hosts = parse_hostfile(read_text(path), path);
   };
   return {
-      {kGroup, "-n,--np,--nproc-per-node", "N", "ranks per node: number, auto, cpu, gpu; default: auto", set_ranks},
+      {kGroup, "-n,--np,--nproc-per-node", "N", "ranks: N, auto, cpu, gpu; default: auto", set_ranks},
       {kGroup, "--nnodes", "N|MIN:MAX", "how many nodes; start colrun on each of them", set_counts},
       {kGroup, "--node-rank", "R", "this node's number; default: by order of arrival",
        into(nodes.node_rank, number_between(0, launch::kMaxNodes - 1)), kAll},
-      {kGroup, "--rdzv-endpoint", "HOST:PORT", "where they meet: an address of node 0 and a free port",
+      {kGroup, "--rdzv-endpoint", "HOST:PORT", "where they meet: node 0's address and a free port",
        into(nodes.endpoint, read_endpoint)},
       {kGroup, "--rdzv-id", "ID", "the job's name: nodes of another one are refused",
        into(nodes.rendezvous_id, as_written), kAll},
@@ -249,7 +249,7 @@ Rows node_rows(launch::JobSpec& job, const Surroundings& surroundings) {
                                                 {"pbs", Scheduler::pbs},
                                                 {"lsf", Scheduler::lsf}})),
        kAll},
-      {kGroup, "-H,--host", "LIST", "start on these hosts over ssh: a:4,ada@b (a gets 4 ranks)",
+      {kGroup, "-H,--host", "LIST", "start on hosts over ssh: a:4,ada@b (4 ranks on a)",
        into(nodes.hosts, parse_host_list)},
       {kGroup, "--hostfile", "FILE", "the same from a file: one host a line, 'b slots=4'", set_listed_hosts, kAll},
       {kGroup, "--ssh", "COMMAND", "how hosts are reached: 'ssh -p 2222'; default: ssh",
@@ -263,12 +263,13 @@ Rows binding_rows(launch::JobSpec& job) {
   launch::BindingSpec& binding = job.binding;
   const auto set_binding = [&](Word& option, Word& text) { read_binding(option, text, binding); };
   return {
-      {kGroup, "--bind-to", "WHAT", "auto, none, core, numa, or list:0-1;2-3 (by rank); default: auto", set_binding},
+      {kGroup, "--bind-to", "WHAT", "auto, none, core, numa, or list:0-1;2-3 (by rank); default: auto", set_binding,
+       kAll},
       {kGroup, "--map-by", "WHAT", "core: fill one NUMA node after the other; numa: take turns",
        into(binding.map_by, one_of<MapBy>({{"core", MapBy::core}, {"numa", MapBy::numa}})), kAll},
       {kGroup, "--report-bindings", "", "say which processors each rank may use",
        becomes(job.inspect.report_bindings, true), kAll},
-      {kGroup, "--gpus-per-rank", "K", "each rank sees K GPUs of its own (CUDA_VISIBLE_DEVICES)",
+      {kGroup, "--gpus-per-rank", "K", "each rank sees K GPUs of its own",
        into(binding.gpus_per_rank, number_between(0, kMaxGpus))},
   };
 }
@@ -281,16 +282,16 @@ Rows output_rows(launch::JobSpec& job) {
        becomes(output.label, std::string("[%r] "))},
       {kGroup, "--label-format", "PATTERN", "begin every line with this: '%h/%l: '", into(output.label, read_label),
        kAll},
-      {kGroup, "--timestamp", "", "begin every line with the time", becomes(output.timestamps, true)},
-      {kGroup, "--output", "file=PATTERN", "output goes to files: file=run/%R.%s (letters: --help-all)",
+      {kGroup, "--timestamp", "", "begin every line with the time", becomes(output.timestamps, true), kAll},
+      {kGroup, "--output", "file=PATTERN", "to files: file=run/%R.%s (letters: --help-all)",
        into(output.file_pattern, read_file_pattern)},
-      {kGroup, "--tee", "", "with --output: to the console as well", becomes(output.tee, true)},
+      {kGroup, "--tee", "", "with --output: to the console as well", becomes(output.tee, true), kAll},
       {kGroup, "--ranks", "LIST", "show the output of these ranks only: 0,3-5",
        into(output.console_ranks, ranks_such_as("ranks such as 0,3-5"))},
       {kGroup, "--merge", "", "stderr of a rank joins its stdout, in the order written", becomes(output.merge, true),
        kAll},
-      {kGroup, "--stdin", "WHO", "who reads standard input: a rank, all, none; default: 0",
-       into(job.input, read_input)},
+      {kGroup, "--stdin", "WHO", "who reads standard input: a rank, all, none; default: 0", into(job.input, read_input),
+       kAll},
       {kGroup, "-q,--quiet", "", "say nothing of what goes as planned", becomes(output.quiet, true), kAll},
       {kGroup, "--pty", "", "ranks write to a pseudo-terminal, as if nothing were between", becomes(output.pty, true),
        kAll},
@@ -310,10 +311,10 @@ Rows lifecycle_rows(launch::JobSpec& job) {
       {kGroup, "--exit-timeout", "TIME", "end it so long after the first rank returned 0",
        into(life.exit_timeout, time_from(kShortest)), kAll},
       {kGroup, "--grace", "TIME", "from SIGTERM to SIGKILL when a job is ended; default: 5s",
-       into(life.grace, time_from(kNone))},
+       into(life.grace, time_from(kNone)), kAll},
       {kGroup, "--term-grace", "TIME", "the same when colrun itself was told to end; default: 25s",
        into(life.term_grace, time_from(kNone)), kAll},
-      {kGroup, "--max-restarts", "N", "start all ranks again when one fails, up to N times",
+      {kGroup, "--max-restarts", "N", "when a rank fails, start all again, up to N times",
        into(life.max_restarts, number_between(0, 1'000'000))},
       {kGroup, "--keep-going", "", "a rank that fails does not end the others", becomes(life.keep_going, true), kAll},
       {kGroup, "--exit-policy", "WHOSE", "exit code: of the first rank to fail, max, or rank0",
@@ -328,7 +329,7 @@ Rows environment_rows(launch::JobSpec& job) {
   launch::EnvironmentSpec& environment = job.environment;
   return {
       {kGroup, "-x,--env", "NAME[=VALUE]", "a variable for the ranks; may be repeated", {}, kEveryday, kRepeats},
-      {kGroup, "--env-file", "FILE", "variables from a file of NAME=value lines", {}, kEveryday, kRepeats},
+      {kGroup, "--env-file", "FILE", "variables from a file of NAME=value lines", {}, kAll, kRepeats},
       {kGroup, "--env-remove", "NAME", "a variable that ranks do not get; NAME* for all that begin so",
        added_to(environment.remove, read_removal), kAll, kRepeats},
       {kGroup, "--rank-env", "NAME=PATTERN", "one that differs from rank to rank: CORE=%l",
@@ -360,12 +361,12 @@ Rows inspection_rows(launch::JobSpec& job) {
        into(inspect.display_map, one_of<bool>({{"map", true}})), kAll},
       {kGroup, "--print-env", "", "print each rank's environment, start nothing",
        becomes(inspect.print_environment, true), kAll},
-      {kGroup, "--report", "", "at the end: times of ranks and calls, and who held up the others",
-       becomes(inspect.report, true)},
+      {kGroup, "--report", "", "times of ranks and calls; who held up the others", becomes(inspect.report, true)},
       {kGroup, "--watch", "", "a live view of the ranks meanwhile; their output comes after it",
-       becomes(inspect.watch, true)},
+       becomes(inspect.watch, true), kAll},
       {kGroup, "--json", "FILE", "the final report as JSON; -: to stdout", into(inspect.json_path, as_written)},
-      {kGroup, "--trace", "FILE", "a timeline of all calls, for ui.perfetto.dev", into(inspect.trace_path, as_written)},
+      {kGroup, "--trace", "FILE", "a timeline of all calls, for ui.perfetto.dev", into(inspect.trace_path, as_written),
+       kAll},
       {kGroup, "--trace-limit", "BYTES", "the most that file may have; default: 256M",
        into(inspect.trace_bytes, parsed_by(parse_bytes, "a number of bytes such as 64M or 1G")), kAll},
       {kGroup, "--metrics", "[HOST]:PORT", "a page for Prometheus; default host 127.0.0.1", set_metrics, kAll},
@@ -405,9 +406,9 @@ Rows option_rows(launch::JobSpec& job, const Surroundings& surroundings) {
                             environment_rows(job), inspection_rows(job)})
     rows.insert(rows.end(), group.begin(), group.end());
   rows.push_back({kNoSettings, "--config", "FILE", "options from a file of 'option = value' lines", {}, kAll});
-  rows.push_back({kNoSettings, "-h,--help", "", "print the options of every day"});
-  rows.push_back({kNoSettings, "--help-all", "", "print all options"});
-  rows.push_back({kNoSettings, "--version", "", "print the version"});
+  rows.push_back({kNoSettings, "-h,--help", "", "print the options of every day", {}, kAll});
+  rows.push_back({kNoSettings, "--help-all", "", "print all options", {}, kAll});
+  rows.push_back({kNoSettings, "--version", "", "print the version", {}, kAll});
   rows.push_back({"", "--agent", "", "started by another colrun, over ssh"});
   return rows;
 }

@@ -18,31 +18,39 @@ namespace {
 
 constexpr const char* kUsage =
     "Runs a program as several ranks, on this machine or on several.\n"
-    "Usage: colrun [options] [--] program [arguments] [: [-n N] [-x V=v] program [arguments]]...\n";
+    "Usage: colrun [options] [--] program [arguments]\n";
 
 constexpr const char* kExamples =
     "Examples: colrun -n 4 ./my_trainer --epochs 3\n"
-    "          colrun -n 2 --label sh -c 'echo rank $COL_RANK of $COL_WORLD_SIZE'\n"
-    "Exit code: that of the first rank that failed (128 + signal), else 0; man colrun has the others.";
+    "          colrun -n 2 -l sh -c 'echo rank $COL_RANK of $COL_WORLD_SIZE'\n"
+    "colrun --help-all: all options, several programs, exit codes.\n";
 
 constexpr const char* kMore =
     "TIME: 90, 90s, 500ms, 5m, 1h.  LIST of ranks: 0,3-5.\n"
-    "PATTERN: %r rank, %R the same with zeros in front, %l local rank, %n node rank, %w world size,\n"
-    "         %h host, %j job id, %g restarts so far, %s stream (out or err), %% a percent sign.\n"
-    "A lone ':' ends a program and begins the next; '\\:' is an argument that is a colon.\n"
-    "Every option is also a variable (--max-restarts 2: COLRUN_MAX_RESTARTS=2; flags: 1, 0, yes, no)\n"
-    "and a line of the file that --config or COLRUN_CONFIG names (max-restarts = 2). The command line\n"
-    "wins over variables, these over the file; --no-FLAG switches off what they have switched on.\n"
-    "Exit code: 0 when all ranks return 0, else that of the first rank that failed on its own (128 +\n"
-    "signal when a signal killed it); 2 usage, 124 time is up, 125 colrun failed, 126 not executable,\n"
-    "127 not found, 141 the output's reader is gone.";
+    "PATTERN: %r rank, %R the same with zeros in front, %l local rank, %n node rank,\n"
+    "         %w world size, %h host, %j job id, %g restarts so far, %s stream (out\n"
+    "         or err), %% a percent sign.\n"
+    "Several programs: colrun -n 1 ./server : -n 3 -x ROLE=w ./worker. A lone ':'\n"
+    "ends a program and begins the next; '\\:' is an argument that is a colon.\n"
+    "Every option is also a variable (--max-restarts 2: COLRUN_MAX_RESTARTS=2; flags:\n"
+    "1, 0, yes, no) and a line of the file that --config or COLRUN_CONFIG names\n"
+    "(max-restarts = 2). The command line wins over variables, these over the file;\n"
+    "--no-FLAG switches off what they have switched on.\n"
+    "Exit code: 0 when all ranks return 0, else that of the first rank that failed on\n"
+    "its own (128 + signal when a signal killed it); 2 usage, 124 time is up, 125\n"
+    "colrun failed, 126 not executable, 127 not found, 141 the output's reader is\n"
+    "gone.\n";
 
-// `default_ranks` is the number of ranks that -n auto gives here.
+// `default_ranks` is the number of ranks that -n auto gives here. The options of every day fit a terminal of 24 lines.
 std::string help_text(Rows rows, HelpExtent extent, int default_ranks) {
-  constexpr std::size_t kWidth = 34;
+  constexpr std::size_t kColumns = 80, kBriefWidth = 30, kWidth = 34;
+  const bool all = extent == HelpExtent::all;
   rows.front().text += fmt::format(" (here {})", default_ranks);  // -n
-  return fmt::format("{}{}\n{}\n", kUsage, tools::options_text(rows, kWidth, extent),
-                     extent == HelpExtent::all ? kMore : kExamples);
+  for (OptionRow& row : rows) {
+    if (!all && !row.group.empty()) row.group = "Options of every day";
+  }
+  return fmt::format("{}{}\n{}", kUsage, tools::options_text(rows, all ? kWidth : kBriefWidth, extent, kColumns),
+                     all ? kMore : kExamples);
 }
 
 std::optional<Text> asked_text(const Values& values, const Surroundings& surroundings) {
