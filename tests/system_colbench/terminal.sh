@@ -46,4 +46,41 @@ for i in range(5):
     early = json.load(open(path))["ended_early"]
     assert early == "interrupted", early
 P
+
+# On a terminal of 80 columns, every table fits it; sentences are the terminal's to wrap.
+for side in a b; do
+  expect 0 "$COLBENCH" allreduce --size 1K --algo direct,ring -n 2 --launches 6 --max-time 10ms --bound off --json "$work/$side.json"
+done
+python3 - "$COLBENCH" "$work" <<'P' || fail "a table does not fit the terminal"
+import fcntl, os, pty, re, struct, sys, termios
+colbench, work = sys.argv[1:]
+short = ["-n", "2", "--launches", "1", "--max-time", "10ms", "--bound", "off"]
+commands = [["algorithms", "allreduce", "--size", "1K", *short], ["suite", "ps", "--sizes", "1K,4K", *short],
+            ["pairs", "--size", "8,1M", *short], ["bisect", "--size", "1K", *short],
+            ["noise", "allreduce", "--size", "1K", *short[:2], "--launches", "2", *short[4:]],
+            ["compare", f"{work}/a.json", f"{work}/b.json"],
+            ["simulate", "allreduce", "--ranks", "16", "--alpha", "5us", "--beta", "1GB/s", "--sizes", "1K,1M"]]
+for command in commands:
+    child, terminal = pty.fork()
+    if child == 0:
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        os.environ["NO_COLOR"] = "1"
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # no progress line
+        os.execv(colbench, [colbench, *command])
+    text = b""
+    while True:
+        try:
+            data = os.read(terminal, 1 << 16)
+        except OSError:  # what a terminal says when its last process has ended
+            break
+        if not data:
+            break
+        text += data
+    _, status = os.waitpid(child, 0)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", text.decode()).replace("\r", "").split("\n")
+    # A table's lines begin above a rule and end where a sentence begins.
+    table = [line for i, line in enumerate(lines) if "  " in line.strip() and not line.startswith("#") or set(line) == {"\u2500"} or set(line) == {"-"}]
+    wide = [line for line in table if len(line) > 80]
+    assert os.waitstatus_to_exitcode(status) == 0 and len(table) > 2 and not wide, (command, status, wide, lines)
+P
 nothing_left

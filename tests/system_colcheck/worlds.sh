@@ -18,4 +18,10 @@ expect 0 "${world[@]:1}" "$COLCHECK" --quick
 says "one world of ${world[0]} ranks, started by $1"
 [ "$(grep -c 'one world of' "$out")" = 1 ] || fail "more than one world"
 says ' 0 failed'
+if [ "$1" = colrun ]; then
+  # The errors that cases provoke are not why a job fails.
+  expect 1 "$COLRUN" -n 2 sh -c '"$0" --quick --only sticky_error; exit 1' "$COLCHECK"
+  complains 'exited with code 1'
+  ! grep ' said ' "$err" || fail "colrun reports an error that was meant"
+fi
 nothing_left

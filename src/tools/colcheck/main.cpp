@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <exception>
@@ -197,7 +198,8 @@ int lead_world(Context& context, tools::Coordinator& ranks, const Options& optio
   if (!results.ended_early.empty()) ::signal(SIGTERM, SIG_IGN);
   results.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   progress.clear();
-  say(terminal_report(results, {.utf8 = screen.utf8, .colour = screen.colour}));
+  say(terminal_report(results,
+                      {.utf8 = screen.utf8, .colour = screen.colour, .columns = tools::stdout_columns().value_or(0)}));
   const bool written = write_reports(options, results);
   return written || code != tools::exit_code::kSuccess ? code : tools::exit_code::kUsage;
 }
@@ -259,6 +261,7 @@ int run(const std::vector<std::string>& arguments, std::span<char> title) {
       }
     }
   }
+  ::unsetenv("COL_ERROR_FILE");  // a launcher would report the last error that a case provoked as the cause of the end
   Context& context = Context::current();
   if (!spawned && context.spec().launcher.empty()) {
     start_python(options, true);

@@ -45,7 +45,7 @@ constexpr std::size_t kCommandColumns = 60;
 
 tools::Style own_style() {
   const tools::Screen screen = tools::Screen::own();
-  return {.utf8 = screen.utf8, .colour = screen.colour};
+  return {.utf8 = screen.utf8, .colour = screen.colour, .columns = tools::stdout_columns().value_or(0)};
 }
 
 int print(const std::string& text) {

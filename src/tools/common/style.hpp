@@ -1,6 +1,7 @@
 // What a report may use on the terminal.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,7 @@ namespace col::tools {
 struct Style {
   bool utf8 = false;  // otherwise plain ASCII
   bool colour = false;
+  std::size_t columns = 0;  // how wide tables may be; 0: as wide as they are
 
   std::string_view pass() const { return utf8 ? "✔" : "ok"; }
   std::string_view fail() const { return utf8 ? "✘" : "FAIL"; }

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "common/screen.hpp"
 #include "common/style.hpp"
 #include "common/table.hpp"
 #include "common/text.hpp"
@@ -134,7 +135,7 @@ std::string map_text(const JobSpec& spec, const Placement& placement, const Rend
       for (MappedRank& entry : node.ranks) entry.rank = rank++;
     }
   }
-  return render_job_map(nodes, tools::Style());
+  return render_job_map(nodes, tools::Style{.columns = tools::stdout_columns().value_or(0)});
 }
 
 std::string environment_text(const JobSpec& spec, const Placement& placement, const Assignment& assignment,

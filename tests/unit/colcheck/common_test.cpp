@@ -10,12 +10,15 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "colcheck/options.hpp"
 #include "colcheck/report/tally.hpp"
 #include "common/ask_child.hpp"
+#include "common/table.hpp"
 #include "common/text.hpp"
 #include "common/unique_fd.hpp"
 #include "common/write_file.hpp"
@@ -126,6 +129,27 @@ TEST_CASE("text: numbers and words", "[colcheck]") {
   CHECK(tools::in_words(605) == "10 min 5 s");
   CHECK(tools::shell_quoted("it's") == "'it'\\''s'");
   CHECK(tools::markup("<a b='\"'>&\n\t\x01") == "&lt;a b=&#39;&quot;&#39;&gt;&amp;&#10;&#9;\\x01");
+}
+
+TEST_CASE("tables: where there is no room, gaps close, columns go by their turn and are named, texts are cut",
+          "[colcheck]") {
+  const tools::TextRows rows = {{{"name"}, {.text = "first", .goes = 2}, {.text = "second", .goes = 1}, {"verdict"}},
+                                {{std::string(20, 'n')}, {"1"}, {"2"}, {"good"}}};
+  const auto lines = [&](std::size_t columns) {
+    std::vector<std::string> list;
+    std::istringstream text(tools::render_table(rows, {.columns = columns}));
+    for (std::string line; std::getline(text, line);) list.push_back(line);
+    return list;
+  };
+  CHECK(lines(0)[0] == "name                  first  second  verdict");
+  CHECK(lines(44) == lines(0));
+  CHECK(lines(41)[0] == "name                 first second verdict");
+  CHECK(lines(40)[0] == "name                 second verdict");
+  CHECK(lines(40).back() == "no room for: first (a wider terminal, or a pipe, has them)");
+  CHECK(lines(30)[0] == "name                 verdict");
+  CHECK(lines(30).back() == "no room for: first, second (a wider terminal, or a pipe, has them)");
+  CHECK(lines(20)[2] == std::string(9, 'n') + "... good");
+  CHECK(lines(3)[2] == std::string(5, 'n') + "... good");  // no less
 }
 
 TEST_CASE("facts: ranges of ranks, and nothing about what is not known", "[colcheck]") {

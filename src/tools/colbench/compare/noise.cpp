@@ -131,8 +131,15 @@ std::string noise_table(const Noise& noise, tools::Style style) {
   std::vector<CellSpec> specs;
   for (const Floor& floor : noise.floors) specs.push_back(floor.cell.spec);
   const std::vector<std::string> names = row_names(specs);
-  std::vector<std::vector<tools::TextCell>> rows = {
-      {{"row"}, {"median"}, {"scatter"}, {"range"}, {"B/A"}, {"95%"}, {"in turn"}, {"apart"}, {"A against A"}}};
+  std::vector<std::vector<tools::TextCell>> rows = {{{"row"},
+                                                     {"median"},
+                                                     {.text = "scatter", .goes = 1},
+                                                     {.text = "range", .goes = 5},
+                                                     {.text = "B/A", .goes = 3},
+                                                     {.text = "95%", .goes = 4},
+                                                     {"in turn"},
+                                                     {.text = "apart", .goes = 2},
+                                                     {"A against A"}}};
   std::size_t alarms = 0;
   std::vector<std::string> reasons;
   for (std::size_t i = 0; i < noise.floors.size(); ++i) {

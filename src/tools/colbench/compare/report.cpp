@@ -102,7 +102,13 @@ std::string comparison_table(const Comparison& comparison, tools::Style style) {
   for (const ComparedCell& cell : comparison.cells) specs.push_back(cell.spec);
   const std::vector<std::string> names = row_names(specs);
 
-  std::vector<std::vector<tools::TextCell>> rows = {{{"row"}, {"A"}, {"B"}, {"B/A"}, {"95%"}, {"p"}, {"verdict"}}};
+  std::vector<std::vector<tools::TextCell>> rows = {{{"row"},
+                                                     {.text = "A", .goes = 1},
+                                                     {.text = "B", .goes = 2},
+                                                     {"B/A"},
+                                                     {"95%"},
+                                                     {.text = "p", .goes = 3},
+                                                     {"verdict"}}};
   std::vector<std::string> reasons;
   for (std::size_t i = 0; i < comparison.cells.size(); ++i) {
     const ComparedCell& cell = comparison.cells[i];

@@ -75,8 +75,7 @@ Examples:
   colbench pairs -n 8 --html pairs.html
   colbench pairs -n 16 --size 64,4M --backend gloo)";
 
-// A report in a pipe may be wider than a terminal.
-constexpr std::size_t kLeastColumns = 120;
+constexpr std::size_t kPipeColumns = 120;
 
 std::vector<CellSpec> cells_of_pairs(int ranks, const std::vector<std::size_t>& sizes, const std::string& backend) {
   std::vector<CellSpec> cells;
@@ -124,7 +123,7 @@ int run_pairs(const Invocation& invocation) {
   const int ranks = request->method.ranks;
   const Results results = invocation.measure(request->method, cells_of_pairs(ranks, request->sizes, request->backend));
   const tools::Style style = style_of(invocation.screen);
-  const auto columns = std::max(kLeastColumns, static_cast<std::size_t>(std::max(0, invocation.screen.columns)));
+  const std::size_t columns = style.columns == 0 ? kPipeColumns : style.columns;
   std::vector<HeatMap> maps;
   std::string text = "# " + run_text(results) + "\n\n", sentences;
   for (const std::size_t bytes : request->sizes) {
