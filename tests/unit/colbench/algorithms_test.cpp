@@ -78,7 +78,9 @@ TEST_CASE("comparison: one table for each kind of cell, with the choice marked a
   Chooser::Result choice;
   choice.algorithm.name = "direct";
   choice.reason = "rule 1";
-  const std::string text = algorithm_comparison(groups[0], [&](const Cell&) { return choice; }, {});
+  const std::string text = tools::render_noted(algorithm_ranking(
+                                                   groups[0], [&](const Cell&) { return choice; }, false),
+                                               {}, "# ");
   CHECK(has(text, "2*  direct"));
   CHECK(has(text, "would choose direct: rule 1"));
   CHECK(has(text, "rank correlation 1.00 (Spearman) over 3"));
@@ -86,6 +88,11 @@ TEST_CASE("comparison: one table for each kind of cell, with the choice marked a
   // mst on 4 ranks: 2 rounds to the root and 2 back; rank 0 sends the whole vector to two others.
   CHECK(has(text, "524,288"));
   CHECK(has(text, "contiguous"));
+  // On a terminal of 80 columns, what ranks them stays.
+  const std::string narrow = tools::render_noted(algorithm_ranking(
+                                                     groups[0], [&](const Cell&) { return choice; }, false),
+                                                 {.columns = 80}, "# ");
+  for (const char* word : {"algorithm", "median", "x model", "no room for: messages"}) CHECK(has(narrow, word));
 }
 
 TEST_CASE("candidates: algorithms with parameters that the built-in table may run", "[colbench]") {
@@ -200,7 +207,7 @@ TEST_CASE("draw: a plan as JSON is read back, and drawn as the plan that it is",
   const test::TempDir directory;
   const std::string json = directory.path() + "/tree.json";
   const std::string text = directory.path() + "/tree.txt", again = directory.path() + "/again.txt";
-  const std::vector<std::string> what = {"broadcast", "--algorithm", "knomial:radix=3", "-n", "9",
+  const std::vector<std::string> what = {"broadcast", "--algorithm", "knomial:radix=3", "-n", "8",
                                          "--root",    "2",           "--count",         "5",  "-o"};
   const auto to = [&](const std::string& path) {
     std::vector<std::string> arguments = what;
@@ -211,7 +218,7 @@ TEST_CASE("draw: a plan as JSON is read back, and drawn as the plan that it is",
   CHECK(to(text) == 0);
   const PlanFile file = PlanFile::load(json);
   CHECK(file.collective() == Collective::broadcast);
-  CHECK(file.ranks() == 9);
+  CHECK(file.ranks() == 8);
   CHECK(draw({"--algorithm", "file:" + json, "--root", "2", "--count", "5", "-o", again}) == 0);
   CHECK(content_of(again) == content_of(text));
 }
@@ -234,6 +241,7 @@ TEST_CASE("draw: a wrong command line is one sentence", "[colbench]") {
   CHECK(has(complaint_of(run_draw, {}), "--algorithm"));
   CHECK(has(complaint_of(run_draw, {"--algorithm", "mts"}), "did you mean 'mst'"));
   CHECK(has(complaint_of(run_draw, {"--algorithm", "mst", "-n", "65"}), "64"));
+  CHECK(has(complaint_of(run_draw, {"--algorithm", "mst", "-n", "9"}), "draw 8 or fewer"));
   CHECK(has(complaint_of(run_draw, {"--algorithm", "mst", "-o", "mst.pdf"}), ".svg"));
   CHECK(has(complaint_of(run_draw, {"--algorithm", "mst", "--root", "1"}), "no root"));
   CHECK(has(complaint_of(run_draw, {"--algorithm", "mst", "--size", "1K", "--count", "4"}), "one of them"));

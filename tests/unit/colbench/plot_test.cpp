@@ -193,11 +193,6 @@ TEST_CASE("plot: an SVG with the curves, on white, that refers to nothing", "[co
   }
   CHECK(occurrences(svg, "rgb( 26, 125, 191)") > 4);
   CHECK(svg.find("<script") == std::string::npos);
-  const std::string element = plot_element(two_curves());
-  CHECK(element.starts_with("<svg"));
-  for (const char* name : {"var(--text)", "var(--faint)", "var(--line)"})
-    CHECK(element.find(name) != std::string::npos);
-  CHECK(element.find("rgb(27,31,36)") == std::string::npos);
 }
 
 TEST_CASE("plot: the file's name says whether it is SVG or PNG", "[colbench]") {
@@ -257,22 +252,16 @@ TEST_CASE("plot: a gnuplot that does not end is killed at the deadline", "[colbe
 
 namespace {
 
-// The drawing is gnuplot's; its syntax is not looked at here.
-std::string without_drawing(std::string page) {
-  const std::size_t start = page.find("<svg"), end = page.find("</svg>");
-  if (start != std::string::npos && end != std::string::npos) page.erase(start, end + 6 - start);
-  return page;
-}
-
 // The page as XML: elements without an end tag get one.
 Element parse_page(const std::string& page) {
-  return parse_xml(std::regex_replace(without_drawing(page), std::regex("(<meta [^>]*)>"), "$1/>"));
+  return parse_xml(std::regex_replace(page, std::regex("(<meta [^>]*)>"), "$1/>"));
 }
 
 void check_attributes(const Element& element) {
   for (const auto& [name, value] : element.attributes) {
     CAPTURE(element.name, name, value);
-    CHECK((name != "src" && name != "href" && name != "style" && !name.starts_with("on")));
+    CHECK((name != "src" && name != "style" && !name.starts_with("on")));
+    if (name == "href") CHECK(value.starts_with("#"));
   }
   for (const Element& child : element.children) check_attributes(child);
 }
@@ -283,6 +272,15 @@ const Element* with_class(const Element& page, const std::string& name, const st
     if (found != element->attributes.end() && found->second == wanted) return element;
   }
   return nullptr;
+}
+
+const Element& section(const Element& page, const std::string& id) {
+  for (const Element* element : page.all("section")) {
+    const auto found = element->attributes.find("id");
+    if (found != element->attributes.end() && found->second == id) return *element;
+  }
+  FAIL("the page has no section " << id);
+  return page;
 }
 
 Results good() {
@@ -301,10 +299,9 @@ TEST_CASE("html: refers to nothing outside itself and runs nothing", "[colbench]
   CHECK(page.find("default-src 'none'") != std::string::npos);
   CHECK(page.find("prefers-color-scheme: dark") != std::string::npos);
   CHECK(occurrences(page, "<script") == 1);
-  const std::string rest = without_drawing(page);
   for (const char* word : {"url(", "@import", "<link", "<img", "<base", "<iframe", "http://", "https://"}) {
     CAPTURE(word);
-    CHECK(rest.find(word) == std::string::npos);
+    CHECK(page.find(word) == std::string::npos);
   }
   check_attributes(parse_page(page));
 }
@@ -334,7 +331,7 @@ TEST_CASE("html: what was found stands first, in words", "[colbench]") {
 TEST_CASE("html: every row with all its statistics, marked not by colour alone", "[colbench]") {
   const Results results = sample_results();
   const Element page = parse_page(html_report(results));
-  const Element* table = page.all("table")[0];
+  const Element* table = section(page, "rows").all("table")[0];
   const auto head = table->all("thead")[0]->all("th");
   const auto rows = table->all("tbody")[0]->all("tr");
   REQUIRE(rows.size() == results.cells.size());
@@ -359,21 +356,86 @@ TEST_CASE("html: the machine, the command to repeat it, and all samples", "[colb
   const Element* data = page.all("script")[0];
   CHECK(data->attributes.at("type") == "application/json");
   CHECK(nlohmann::json::parse(data->text) == nlohmann::json::parse(json_results(results)));
-  CHECK(page.all("table").size() == 3);
-  CHECK(page.all("table")[1]->all("tbody")[0]->children.size() == 3);
+  const auto tables = section(page, "machine").all("table");
+  REQUIRE(tables.size() == 2);
+  CHECK(tables[0]->all("tbody")[0]->children.size() == 3);
 }
 
-TEST_CASE("html: the curves are in it; without gnuplot it says why not", "[colbench]") {
-  need_gnuplot();
-  const std::string drawn = html_report(good());
-  CHECK(occurrences(drawn, "<svg") == 1);
-  CHECK(drawn.find("Bus bandwidth, GB/s") != std::string::npos);
-  CHECK(drawn.find("var(--faint)") != std::string::npos);
+TEST_CASE("html: the summary, then what the page contains, then the sections", "[colbench]") {
+  const std::string text = html_report(good());
+  const Element page = parse_page(text);
+  const auto links = page.all("nav")[0]->all("a");
+  std::vector<std::string> titles;
+  for (const Element* link : links) {
+    const Element& target = section(page, link->attributes.at("href").substr(1));
+    REQUIRE(target.children[0].name == "h2");
+    CHECK(target.children[0].text == link->text);
+    titles.push_back(link->text);
+  }
+  CHECK(titles == std::vector<std::string>{"Figures", "All rows", "Machine", "Run", "Repeat it"});
+  CHECK(text.find("class=\"verdict") < text.find("<nav"));
+}
+
+TEST_CASE("html: curves over sizes are drawn without another program, each with its key", "[colbench]") {
   const OnlyPath path("/nonexistent");
-  const std::string page = html_report(good());
-  CHECK(page.find("<svg") == std::string::npos);
-  CHECK(page.find("Not drawn: there is no gnuplot on PATH") != std::string::npos);
-  CHECK(parse_page(page).all("table").size() == 3);
+  const Element page = parse_page(html_report(two_curves()));
+  const Element& figures = section(page, "figures");
+  CHECK(figures.all("figure").size() == 1);
+  std::vector<const Element*> charts;
+  for (const Element* svg : figures.all("svg")) {
+    if (svg->attributes.contains("role")) charts.push_back(svg);
+  }
+  REQUIRE(charts.size() == 2);
+  CHECK(charts[0]->attributes.at("aria-label") == "allreduce: Time of one operation, median over size");
+  CHECK(charts[1]->attributes.at("aria-label") == "allreduce: Bus bandwidth, GB/s over size");
+  CHECK(charts[0]->all("polyline").size() == 3);  // two curves, and the bound that they share
+  const auto keys = figures.all("ul")[0]->all("li");
+  REQUIRE(keys.size() == 2);
+  CHECK(keys[0]->text.find("ring") != std::string::npos);
+  // Every point says what it is.
+  CHECK(charts[0]->all("title").size() == two_curves().cells.size());
+}
+
+TEST_CASE("html: of one size, bars: the fastest first, and as long as the times", "[colbench]") {
+  const Element page = parse_page(html_report(good()));
+  const auto rows = section(page, "figures").all("tr");
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0]->all("th")[0]->text == "mst");
+  CHECK(rows[0]->all("rect")[0]->attributes.at("width") == "60.0");
+  CHECK(rows[1]->all("rect")[0]->attributes.at("width") == "100.0");
+  CHECK(rows[0]->all("path")[0]->attributes.at("d") == "M30.0 0V10");  // its bound
+  CHECK(rows[1]->children.back().text == "5.00 us");
+}
+
+TEST_CASE("html: a command's own tables stand above the figures, with what they are not", "[colbench]") {
+  PageExtras extras{.subject = "servers", .title = "Ranking", .caveats = {"emulated <b>"}, .tables = {}};
+  extras.tables.push_back({.title = "8 ranks", .rows = {{{"#"}, {"name"}}, {{"1"}, {"ring"}}}, .notes = {"a note"}});
+  extras.name = [](const CellSpec& spec) { return "the " + spec.algorithm; };
+  const std::string text = html_report(good(), extras);
+  const Element page = parse_page(text);
+  CHECK(page.all("h1")[0]->text == "servers");
+  CHECK(text.find("id=\"result\"") < text.find("id=\"figures\""));
+  const Element& result = section(page, "result");
+  CHECK(with_class(result, "p", "caveat")->text == "emulated <b>");
+  CHECK(result.all("h3")[0]->text == "8 ranks");
+  CHECK(result.all("td")[0]->attributes.at("class") == "number");
+  CHECK(result.all("td")[1]->attributes.empty());
+  CHECK(with_class(result, "ul", "notes")->children[0].text == "a note");
+  CHECK(section(page, "figures").all("th")[0]->text == "the mst");
+}
+
+TEST_CASE("figure: every number of ranks has its own", "[colbench]") {
+  Results results = two_curves();
+  const std::size_t count = results.cells.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    results.cells.push_back(results.cells[i]);
+    results.cells.back().spec.ranks += 2;
+  }
+  const Figure figure = figure_of(results);
+  REQUIRE(figure.panels.size() == 2);
+  CHECK(figure.panels[0].curves.size() == figure.panels[1].curves.size());
+  CHECK(figure.panels[0].title != figure.panels[1].title);
+  CHECK(figure.panels[0].title.ends_with(" ranks"));
 }
 
 TEST_CASE("html: well formed whatever the results hold", "[colbench]") {
@@ -393,7 +455,7 @@ TEST_CASE("html: well formed whatever the results hold", "[colbench]") {
   }
   const std::string page = html_report(results);
   const Element root = parse_page(page);
-  CHECK(root.all("table").size() == 3);
+  CHECK(section(root, "rows").all("table").size() == 1);
   CHECK(page.find("<b a") == std::string::npos);
   CHECK(occurrences(page, "</script>") == 1);
   CHECK(page.find('\x1b') == std::string::npos);

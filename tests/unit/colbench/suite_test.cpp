@@ -141,7 +141,7 @@ TEST_CASE("suite ps: the copy bandwidth is that of the level that holds the buff
 
 TEST_CASE("suite ps: the table compares every method with col, and says who takes turns", "[colbench]") {
   const Results results = results_of(8, central_is_ten_times_slower);
-  const std::string text = ps_table(results, 8, results.machine, {.utf8 = true});
+  const std::string text = tools::render_noted(ps_table(results, 8, results.machine, true), {.utf8 = true});
   INFO(text);
   CHECK(has(text, "8 ranks, oversubscribed: they take turns on 4 cores\n"));
   CHECK(has(line_with(text, "1K"), "central server"));
@@ -151,19 +151,21 @@ TEST_CASE("suite ps: the table compares every method with col, and says who take
   const Results falling = results_of(8, [](const CellSpec& spec) {
     return central_is_ten_times_slower(spec) * (spec.bytes > 2000 && spec.algorithm == "ps_central" ? 0.4 : 1);
   });
-  CHECK(has(ps_table(falling, 8, {}, {}), "central server takes 4.00x (1M) to 10.0x (1K) the time of"));
+  CHECK(has(tools::render_noted(ps_table(falling, 8, {}, false), {}),
+            "central server takes 4.00x (1M) to 10.0x (1K) the time of"));
   // 100 us of 10 ms are latency, and a server copies nothing within its rank.
   const std::string central = line_with(text, "1M");
   CHECK(has(central, "10.0 ms"));
   CHECK(has(central, " 1.0"));
   CHECK(has(central, " 99"));
-  CHECK_FALSE(has(ps_table(results_of(4, central_is_ten_times_slower), 4, {}, {}), "oversubscribed"));
+  CHECK_FALSE(has(tools::render_noted(ps_table(results_of(4, central_is_ten_times_slower), 4, {}, false), {}),
+                  "oversubscribed"));
 }
 
 TEST_CASE("suite ps: of one size nobody can say what is latency", "[colbench]") {
   Results results = results_of(4, central_is_ten_times_slower);
   std::erase_if(results.cells, [](const Cell& cell) { return cell.spec.bytes < 2000; });
-  const std::string text = ps_table(results, 4, results.machine, {});
+  const std::string text = tools::render_noted(ps_table(results, 4, results.machine, false), {});
   INFO(text);
   CHECK_FALSE(has(text, "latency"));
   CHECK(has(text, "central server takes 10.0x the time of col over shm"));
@@ -176,7 +178,7 @@ TEST_CASE("suite ps: rows that count for nothing say why, and are compared with 
     if (method->name == "col over shm") cell.invalid = "3 wrong elements";
     if (method->name == "central server") cell.launches.clear(), cell.note = "needs 4G of memory";
   }
-  const std::string text = ps_table(results, 4, results.machine, {});
+  const std::string text = tools::render_noted(ps_table(results, 4, results.machine, false), {});
   INFO(text);
   CHECK(has(line_with(text, "col over shm"), "invalid"));
   CHECK(has(line_with(text, "central server"), "not measured"));

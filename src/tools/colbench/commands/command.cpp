@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "colbench/report/json.hpp"
-#include "colbench/report/reports.hpp"
 #include "common/exit_codes.hpp"
 
 namespace col::colbench {
@@ -50,7 +49,7 @@ void check_outputs(const Output& output) {
   if (!output.plot.empty()) check_plot(output.plot);
 }
 
-int write_outputs(const Results& results, const Output& output) {
+int write_outputs(const Results& results, const Output& output, const PageExtras& extras) {
   ::signal(SIGPIPE, SIG_IGN);  // the reader of a FIFO may leave; that is an error with a text
   bool good = true;
   const auto write = [&good](const std::string& path, const std::function<void()>& writing) {
@@ -65,12 +64,12 @@ int write_outputs(const Results& results, const Output& output) {
   write(output.json, [&] { tools::write_file(output.json, json_results(results)); });
   write(output.csv, [&] { tools::write_file(output.csv, csv_results(results)); });
   write(output.plot, [&] { write_plot(results, output.plot); });
-  write(output.html, [&] { tools::write_file(output.html, html_report(results)); });
+  write(output.html, [&] { tools::write_file(output.html, html_report(results, extras)); });
   return good || results.exit_code != tools::exit_code::kSuccess ? results.exit_code : tools::exit_code::kUsage;
 }
 
-int finish(const Results& results, const Output& output, const std::string& text) {
-  const int code = write_outputs(results, output);
+int finish(const Results& results, const Output& output, const std::string& text, const PageExtras& extras) {
+  const int code = write_outputs(results, output, extras);
   print(text);
   return code;
 }

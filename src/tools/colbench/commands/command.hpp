@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "colbench/commands/options.hpp"
+#include "colbench/report/reports.hpp"
 #include "common/screen.hpp"
 #include "common/style.hpp"
 #include "common/write_file.hpp"
@@ -54,8 +55,9 @@ void print(const std::string& text);
 // Prints as much as stderr takes.
 void print_error(const std::string& text);
 
+// Of stdout, which is as wide as it is.
 inline tools::Style style_of(const tools::Screen& screen) {
-  return {.utf8 = screen.utf8, .colour = screen.colour};
+  return {.utf8 = screen.utf8, .colour = screen.colour, .columns = tools::stdout_columns().value_or(0)};
 }
 
 // ---- The end of every command that measures -------------------------------------------------------------------------
@@ -64,10 +66,11 @@ inline tools::Style style_of(const tools::Screen& screen) {
 void check_outputs(const Output& output);
 
 // Writes the files. Returns the exit code: that of the results, or 2 if a file cannot be written, which it reports.
-int write_outputs(const Results& results, const Output& output);
+// `extras` are for the page.
+int write_outputs(const Results& results, const Output& output, const PageExtras& extras = {});
 
 // write_outputs(), then prints `text`: a failure to print must not lose the files. Throws tools::WriteError.
-int finish(const Results& results, const Output& output, const std::string& text);
+int finish(const Results& results, const Output& output, const std::string& text, const PageExtras& extras = {});
 
 // finish() with the table.
 int report(const Results& results, const Output& output, const tools::Screen& screen);

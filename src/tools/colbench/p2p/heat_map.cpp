@@ -9,7 +9,7 @@
 
 #include "colbench/report/summary.hpp"
 #include "colbench/report/values.hpp"
-#include "common/page_style.hpp"
+#include "common/page.hpp"
 #include "common/text.hpp"
 
 namespace col::colbench {
@@ -45,9 +45,9 @@ Unit unit_of(const HeatMap& map) {
 }
 
 std::string legend(tools::Style style) {
-  std::string text = "time over the median:";
+  std::string text = "times the median:";
   for (int shade = 1; shade < kShades; ++shade) {
-    text += fmt::format("  {} more than {:.1f}", tools::toned(mark_of(shade, style), tone_of(shade), style),
+    text += fmt::format("  {} over {:.1f}", tools::toned(mark_of(shade, style), tone_of(shade), style),
                         kLimits.at(static_cast<std::size_t>(shade) - 1));
   }
   return text + "\n";
@@ -59,7 +59,7 @@ std::string padded(std::string_view text, std::size_t width) {
   return std::string(width > columns ? width - columns : 0, ' ') + std::string(text);
 }
 
-// After tools::kPageStyle. Every shade has a contrast of at least 4.5 to the text on it.
+// After what all pages have. Every shade has a contrast of at least 4.5 to the text on it.
 constexpr std::string_view kStyle = R"(
 :root { --s0: #ffffff; --s1: #fff3d6; --s2: #ffdfa6; --s3: #ffc29a; --s4: #ff9f9a; }
 @media (prefers-color-scheme: dark) {
@@ -74,9 +74,8 @@ th, td { padding: .25rem .6rem; border: 1px solid var(--line); text-align: right
 std::string map_section(const HeatMap& map) {
   const double median = median_seconds(map);
   std::string text = fmt::format(
-      "<h2>{}</h2>\n<div class=\"wide\"><table>\n<caption>A row and a column for each rank. The darker, the slower: "
-      "more "
-      "than 1.1, 1.2, 1.5 and 2 times the median of all pairs.</caption>\n<thead><tr><th scope=\"col\">rank</th>",
+      "<h3>{}</h3>\n<div class=\"wide\"><table>\n<caption>A row and a column for each rank. The darker, the slower: "
+      "more than 1.1, 1.2, 1.5 and 2 times the median of all pairs.</caption>\n<thead><tr><th scope=\"col\">rank</th>",
       tools::markup(title_of(map)));
   for (int rank = 0; rank < map.ranks; ++rank) text += fmt::format("<th scope=\"col\">{}</th>", rank);
   text += "</tr></thead>\n<tbody>\n";
@@ -187,21 +186,18 @@ std::string heat_map_text(const HeatMap& map, tools::Style style, std::size_t co
 }
 
 std::string pairs_page(const Results& results, std::span<const HeatMap> maps, const std::string& sentences) {
-  std::string text = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-      "<title>colbench pairs</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n<h1>colbench pairs</h1>\n",
-      tools::kPageStyle, kStyle);
-  text += paragraphs(run_text(results), " class=\"note\"") + paragraphs(sentences, "");
-  for (const HeatMap& map : maps) text += map_section(map);
+  tools::Page page{.title = "colbench pairs", .heading = "Messages between every two ranks", .style = kStyle};
   std::string notes;
   for (const std::string& warning : results.warnings) notes += warning + "\n";
   if (!results.ended_early.empty()) notes += "Ended before all was measured: " + results.ended_early + "\n";
-  text += paragraphs(notes, " class=\"note\"");
-  text += fmt::format("<h2>To repeat it</h2>\n<p><code>{}</code></p>\n",
-                      tools::markup(fmt::format("{}", fmt::join(results.run.command, " "))));
-  return text + "</main>\n</body>\n</html>\n";
+  page.summary = paragraphs(run_text(results), " class=\"note\"") + paragraphs(sentences, "") +
+                 paragraphs(notes, " class=\"warnings\"");
+  std::string drawn;
+  for (const HeatMap& map : maps) drawn += map_section(map);
+  page.sections = {{"maps", "Maps", drawn},
+                   {"repeat", "Repeat it",
+                    fmt::format("<p><code>{}</code></p>\n", tools::markup(tools::shell_line(results.run.command)))}};
+  return tools::page_text(page);
 }
 
 }  // namespace col::colbench

@@ -1,5 +1,6 @@
 // colbench algorithms: every plan for a collective side by side, measured and as the model has it.
 #include <map>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -7,6 +8,7 @@
 #include "colbench/commands/options.hpp"
 #include "colbench/plans/choice.hpp"
 #include "colbench/plans/comparison.hpp"
+#include "colbench/report/reports.hpp"
 #include "common/exit_codes.hpp"
 #include "common/text.hpp"
 
@@ -41,14 +43,18 @@ std::optional<Chooser::Result> choice_for(const Cell& cell, Choosers& choosers) 
   }
 }
 
-std::string report(const Results& results, tools::Style style) {
+std::vector<tools::NotedTable> rankings(const Results& results, bool utf8) {
   Choosers choosers;
   const ChoiceOf choice = [&](const Cell& cell) { return choice_for(cell, choosers); };
+  std::vector<tools::NotedTable> tables;
+  for (const auto& cells : compared_cells(results.cells)) tables.push_back(algorithm_ranking(cells, choice, utf8));
+  return tables;
+}
+
+std::string report(const Results& results, std::span<const tools::NotedTable> tables, tools::Style style) {
   std::string text;
-  for (const auto& cells : compared_cells(results.cells)) {
-    if (!text.empty()) text += "\n";
-    text += algorithm_comparison(cells, choice, style);
-  }
+  for (const tools::NotedTable& table : tables)
+    text += (text.empty() ? "" : "\n") + tools::render_noted(table, style, "# ");
   for (const std::string& warning : results.warnings) text += fmt::format("# {}\n", tools::one_line(warning));
   if (!results.ended_early.empty()) text += fmt::format("# ended early: {}\n", tools::one_line(results.ended_early));
   return text;
@@ -75,7 +81,10 @@ int run_algorithms(const Invocation& invocation) {
 
   const std::vector<CellSpec> cells = with_tuned_variants(cells_of(request));
   const Results results = invocation.measure(request.method, cells);
-  return finish(results, request.output, report(results, style_of(invocation.screen)));
+  const tools::Style style = style_of(invocation.screen);
+  PageExtras extras{.title = "Ranking", .caveats = {}, .tables = rankings(results, true)};
+  const std::string text = report(results, style.utf8 ? extras.tables : rankings(results, false), style);
+  return finish(results, request.output, text, extras);
 }
 
 }  // namespace col::colbench

@@ -1,6 +1,7 @@
 #include "colbench/plans/comparison.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +10,6 @@
 #include "colbench/report/values.hpp"
 #include "colbench/stats/two_samples.hpp"
 #include "common/command_line.hpp"
-#include "common/table.hpp"
 #include "common/text.hpp"
 
 namespace col::colbench {
@@ -80,16 +80,16 @@ std::optional<Verdict> verdict_of(const Cell& cell) {
   }
 }
 
-std::string interval_text(const CellStatistics& statistics, tools::Style style) {
+std::string interval_text(const CellStatistics& statistics, bool utf8) {
   if (!statistics.has_interval()) return "-";
-  return fmt::format("{}{:.1f}%", style.utf8 ? "±" : "+-", 100 * statistics.half_width());
+  return fmt::format("{}{:.1f}%", utf8 ? "±" : "+-", 100 * statistics.half_width());
 }
 
 std::string ratio_text(const Cell& cell, double median) {
   return cell.model_seconds && *cell.model_seconds > 0 ? fmt::format("{:.2f}", median / *cell.model_seconds) : "-";
 }
 
-std::vector<tools::TextCell> row_of(const RankedAlgorithm& algorithm, bool chosen, tools::Style style) {
+std::vector<tools::TextCell> row_of(const RankedAlgorithm& algorithm, bool chosen, bool utf8) {
   const Cell& cell = *algorithm.cell;
   const auto verdict = verdict_of(cell);
   const auto plan = [&](std::size_t number) { return verdict ? tools::grouped(number) : std::string("-"); };
@@ -98,7 +98,7 @@ std::vector<tools::TextCell> row_of(const RankedAlgorithm& algorithm, bool chose
   return {{fmt::format("{}{}", algorithm.rank, chosen ? "*" : "")},
           {algorithm_of(cell), chosen ? tools::Tone::good : tools::Tone::plain},
           {time_text(algorithm.statistics.median)},
-          {interval_text(algorithm.statistics, style)},
+          {interval_text(algorithm.statistics, utf8)},
           {bandwidth_text(busbw)},
           {time_text(cell.model_seconds)},
           {algorithm.model_rank ? fmt::format("{}", *algorithm.model_rank) : "-"},
@@ -118,7 +118,7 @@ std::string correlation_line(std::span<const RankedAlgorithm> ranked) {
   }
   const auto correlation = rank_correlation(measured, model);
   if (!correlation) return {};
-  return fmt::format("# model and measurement: rank correlation {:.2f} (Spearman) over {} algorithms\n", *correlation,
+  return fmt::format("model and measurement: rank correlation {:.2f} (Spearman) over {} algorithms", *correlation,
                      measured.size());
 }
 
@@ -128,56 +128,59 @@ std::string ties_line(std::span<const RankedAlgorithm> ranked) {
     if (!ranked[i].apart_from_next)
       pairs.push_back(fmt::format("{} and {}", algorithm_of(*ranked[i].cell), algorithm_of(*ranked[i + 1].cell)));
   }
-  if (pairs.empty()) return ranked.size() > 1 ? "# all neighbours are told apart by their intervals\n" : "";
-  return fmt::format("# not told apart by their intervals: {}\n", fmt::join(pairs, "; "));
+  if (pairs.empty()) return ranked.size() > 1 ? "all neighbours are told apart by their intervals" : "";
+  return fmt::format("not told apart by their intervals: {}", fmt::join(pairs, "; "));
 }
 
 std::string heading(const Cell& cell) {
   CellSpec spec = cell.spec;
   if (!cell.backend.empty()) spec.backend = cell.backend;
   spec.algorithm = "all algorithms";
-  return fmt::format("{}, {} ranks{}\n", text_of(spec), spec.ranks,
+  return fmt::format("{}, {} ranks{}", text_of(spec), spec.ranks,
                      spec.groups.empty() ? "" : fmt::format(" in groups of {}", group_size_of(spec)));
 }
 
 }  // namespace
 
-std::string algorithm_comparison(std::span<const Cell* const> cells, const ChoiceOf& choice_of, tools::Style style) {
+tools::NotedTable algorithm_ranking(std::span<const Cell* const> cells, const ChoiceOf& choice_of, bool utf8) {
   const std::vector<RankedAlgorithm> ranked = ranked_algorithms(cells);
-  std::string text = heading(ranked.empty() ? *cells.front() : *ranked.front().cell);
-  std::string chosen;
-  std::string choice_line;
-  if (const auto choice = choice_of(ranked.empty() ? *cells.front() : *ranked.front().cell)) {
+  const Cell& example = ranked.empty() ? *cells.front() : *ranked.front().cell;
+  std::string chosen, choice_line;
+  if (const auto choice = choice_of(example)) {
     chosen = choice->algorithm.text();
     const bool there = std::any_of(ranked.begin(), ranked.end(),
                                    [&](const RankedAlgorithm& a) { return algorithm_of(*a.cell) == chosen; });
-    choice_line = fmt::format("# {}the library would choose {}\n", there ? "* " : "not measured, but ",
+    choice_line = fmt::format("{}the library would choose {}", there ? "* " : "not measured, but ",
                               tools::one_line(choice->text()));
   }
-  std::vector<std::vector<tools::TextCell>> rows = {{{"#"},
-                                                     {"algorithm"},
-                                                     {"median"},
-                                                     {style.utf8 ? "±" : "+-"},
-                                                     {"busbw"},
-                                                     {"model"},
-                                                     {"#"},
-                                                     {"x model"},
-                                                     {"rounds"},
-                                                     {"messages"},
-                                                     {"sent"},
-                                                     {"order"}}};
+  // The plan's own numbers go first: colbench draw and explain have them too.
+  tools::NotedTable table{.title = heading(example),
+                          .rows = {{{"#"},
+                                    {"algorithm"},
+                                    {"median"},
+                                    {utf8 ? "±" : "+-"},
+                                    {.text = "busbw", .goes = 1},
+                                    {.text = "model", .goes = 2},
+                                    {.text = "rank", .goes = 3},
+                                    {"x model"},
+                                    {.text = "rounds", .goes = 4},
+                                    {.text = "messages", .goes = 7},
+                                    {.text = "sent", .goes = 6},
+                                    {.text = "order", .goes = 5}}},
+                          .notes = {}};
   for (const RankedAlgorithm& algorithm : ranked)
-    rows.push_back(row_of(algorithm, algorithm_of(*algorithm.cell) == chosen, style));
-  if (!ranked.empty()) text += tools::render_table(rows, style);
+    table.rows.push_back(row_of(algorithm, algorithm_of(*algorithm.cell) == chosen, utf8));
   for (const Cell* cell : cells) {
     const std::string& why = !cell->invalid.empty() ? cell->invalid : cell->note;
-    const bool counts = std::any_of(ranked.begin(), ranked.end(), [&](auto& a) { return a.cell == cell; });
-    if (!counts)
-      text +=
-          fmt::format("# {} {}: {}\n", algorithm_of(*cell), cell->invalid.empty() ? "was not measured" : "is invalid",
-                      tools::one_line(why.empty() ? "the run ended before" : why));
+    if (std::any_of(ranked.begin(), ranked.end(), [&](auto& a) { return a.cell == cell; })) continue;
+    table.notes.push_back(fmt::format("{} {}: {}", algorithm_of(*cell),
+                                      cell->invalid.empty() ? "was not measured" : "is invalid",
+                                      tools::one_line(why.empty() ? "the run ended before" : why)));
   }
-  return text + choice_line + correlation_line(ranked) + ties_line(ranked);
+  for (std::string& note : std::array{choice_line, correlation_line(ranked), ties_line(ranked)}) {
+    if (!note.empty()) table.notes.push_back(std::move(note));
+  }
+  return table;
 }
 
 }  // namespace col::colbench

@@ -9,7 +9,7 @@
 
 #include "colbench/cell/results.hpp"
 #include "colbench/plans/choice.hpp"
-#include "common/style.hpp"
+#include "common/noted_table.hpp"
 
 namespace col::colbench {
 
@@ -36,9 +36,8 @@ std::vector<std::vector<const Cell*>> compared_cells(std::span<const Cell> cells
 // The library's choice for a cell; nothing if it cannot be known.
 using ChoiceOf = std::function<std::optional<Chooser::Result>(const Cell& cell)>;
 
-// A table for cells that differ only in the algorithm, the fastest first, and conclusions: how well the model predicts
-// the order, and which algorithms cannot be told apart. Lines have 120 columns at most, except for reasons. Whole
-// lines.
-std::string algorithm_comparison(std::span<const Cell* const> cells, const ChoiceOf& choice, tools::Style style);
+// A table for cells that differ only in the algorithm, the fastest first, and conclusions: what the library would
+// choose, how well the model predicts the order, and which algorithms cannot be told apart.
+tools::NotedTable algorithm_ranking(std::span<const Cell* const> cells, const ChoiceOf& choice, bool utf8);
 
 }  // namespace col::colbench

@@ -21,10 +21,11 @@ constexpr const char* kDrawFooter = R"(COLL is allreduce unless it is given, or 
 Examples:
   colbench draw --algorithm mst -n 8                 on the terminal
   colbench draw --algorithm mst -n 8 -o mst.svg      as a picture
-  colbench draw broadcast --algorithm knomial:radix=3 -n 9 --root 2
+  colbench draw broadcast --algorithm knomial:radix=3 -n 8 --root 2
   colbench draw --algorithm file:my.json -o my.svg   a plan of your own)";
 
-constexpr int kMostDrawnRanks = 64;
+constexpr int kMostRanks = 64;
+constexpr int kMostDrawnRanks = 8;  // more lines than that cross too often
 
 struct DrawTexts {
   std::string algorithm, ranks, root, size, count, file = "-";
@@ -51,7 +52,7 @@ int number(const char* name, const std::string& text, int least, int most, int o
 CellSpec draw_cell_of(const DrawTexts& texts, Collective collective, int ranks) {
   CellSpec cell;
   cell.operation = static_cast<Operation>(collective);
-  cell.ranks = number("--ranks", texts.ranks, 1, kMostDrawnRanks, ranks);
+  cell.ranks = number("--ranks", texts.ranks, 1, kMostRanks, ranks);
   cell.root = number("--root", texts.root, 0, cell.ranks - 1, 0);
   cell.bytes = static_cast<std::size_t>(cell.ranks) * size_of(cell.dtype);
   if (!texts.root.empty() && !is_rooted(cell.operation))
@@ -117,6 +118,11 @@ int run_draw(const Invocation& invocation) {
   const PlanSource source = PlanSource::find(collective, texts.algorithm);
   if (source.file() && !named) collective = source.file()->collective();
   const CellSpec cell = draw_cell_of(texts, collective, source.file() ? source.file()->ranks() : 8);
+  if (form != Form::json && cell.ranks > kMostDrawnRanks)
+    throw UsageError(
+        fmt::format("a drawing of {} ranks cannot be read; draw {} or fewer, which show the same pattern, or write the "
+                    "plan itself: -o plan.json",
+                    cell.ranks, kMostDrawnRanks));
   const PlanProblem problem(problem_of(texts, cell, source.spec()));
   if (const auto refusal = source.refuse(problem)) throw UsageError(*refusal);
 

@@ -56,7 +56,10 @@ std::string algorithm_name(const Series& series) {
   return fmt::format("auto ({})", fmt::join(chosen, ", "));
 }
 
-std::string name_of(const Series& series, const std::vector<Cell>& cells) {
+std::string name_of(const Series& series, const std::vector<Cell>& cells, const RowName& given) {
+  if (given) {
+    if (std::string name = given(series.spec); !name.empty()) return name;
+  }
   std::vector<std::string> parts;
   for (const Facet facet : kFacets) {
     if (facet == Facet::size || facet == Facet::operation) continue;
@@ -87,9 +90,9 @@ Curve curve_of(const Series& series, std::string name) {
   return curve;
 }
 
-PlotPanel panel_of(Operation operation, const std::vector<Cell>& cells) {
-  PlotPanel panel{std::string(to_string(operation)), fmt::format("{}", fmt::join(shared_words(cells), ", ")), {}};
-  for (const Series& series : series_of(cells)) panel.curves.push_back(curve_of(series, name_of(series, cells)));
+PlotPanel panel_of(std::string title, const std::vector<Cell>& cells, const RowName& name) {
+  PlotPanel panel{std::move(title), fmt::format("{}", fmt::join(shared_words(cells), ", ")), {}};
+  for (const Series& series : series_of(cells)) panel.curves.push_back(curve_of(series, name_of(series, cells, name)));
   return panel;
 }
 
@@ -177,19 +180,23 @@ void add_values(const std::vector<CurvePoint>& points, std::vector<double>& valu
 
 }  // namespace
 
-Figure figure_of(const Results& results) {
+Figure figure_of(const Results& results, const RowName& name) {
   Figure figure;
-  std::vector<Operation> operations;
+  std::vector<std::pair<Operation, int>> kinds;
   for (const Cell& cell : results.cells) {
-    const Operation operation = cell.spec.operation;
-    if (std::find(operations.begin(), operations.end(), operation) == operations.end()) operations.push_back(operation);
+    const std::pair kind(cell.spec.operation, cell.spec.ranks);
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
   }
-  for (const Operation operation : operations) {
+  for (const auto& [operation, ranks] : kinds) {
     std::vector<Cell> cells;
     for (const Cell& cell : results.cells) {
-      if (cell.spec.operation == operation && is_drawable(cell)) cells.push_back(cell);
+      if (cell.spec.operation == operation && cell.spec.ranks == ranks && is_drawable(cell)) cells.push_back(cell);
     }
-    if (!cells.empty()) figure.panels.push_back(panel_of(operation, cells));
+    std::string title(to_string(operation));
+    const auto is_of_it = [operation = operation](const auto& kind) { return kind.first == operation; };
+    if (std::count_if(kinds.begin(), kinds.end(), is_of_it) > 1)
+      title += ", " + tools::counted(static_cast<std::size_t>(ranks), "rank");
+    if (!cells.empty()) figure.panels.push_back(panel_of(std::move(title), cells, name));
   }
   figure.notes = notes_of(results);
   return figure;

@@ -1,7 +1,9 @@
 // What a plot of a run shows, before anything is drawn. All of it pure.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,9 +27,9 @@ struct Curve {
   std::vector<CurvePoint> bandwidth_bound;
 };
 
-// The curves of one operation.
+// The curves of one operation on one number of ranks: what a reader compares.
 struct PlotPanel {
-  std::string title;     // "allreduce"
+  std::string title;     // "allreduce"; "allreduce, 4 ranks" where it ran on several numbers of ranks
   std::string subtitle;  // "shm, float32, sum, 2 ranks": what all of its curves share
   std::vector<Curve> curves;
 };
@@ -37,9 +39,17 @@ struct Figure {
   std::vector<std::string> notes;  // clean lines: what was left out, where it was measured
 };
 
-// One panel for each operation that has a size, in the order in which they come. A curve joins cells that differ in
-// nothing but their size. Cells that are invalid or not measured are left out, and counted in a note.
-Figure figure_of(const Results& results);
+// What a row is called; empty: by what tells it from the others.
+using RowName = std::function<std::string(const CellSpec&)>;
+
+// One panel for each operation that has a size and each number of ranks, in the order in which they come. A curve joins
+// cells that differ in nothing but their size. Cells that are invalid or not measured are left out, and counted in a
+// note.
+Figure figure_of(const Results& results, const RowName& name = {});
+
+// Can be distinguished by people who see colours differently, on white and on black.
+inline constexpr std::array<std::string_view, 8> kCurveColours = {"#1a7dbf", "#d55e00", "#009e73", "#c76aa0",
+                                                                  "#b8860b", "#3fa3dc", "#8a5bd1", "#7a7f87"};
 
 // ---- Layout ---------------------------------------------------------------------------------------------------------
 

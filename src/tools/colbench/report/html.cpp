@@ -1,7 +1,6 @@
 
 #include "colbench/report/reports.hpp"
 
-#include <exception>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,28 +12,43 @@
 #include "colbench/report/json.hpp"
 #include "colbench/report/summary.hpp"
 #include "colbench/report/values.hpp"
-#include "common/page_style.hpp"
+#include "common/page.hpp"
 #include "common/text.hpp"
 
 namespace col::colbench {
 namespace {
 
-// How the page looks, after tools::kPageStyle.
+// After what all pages have.
 constexpr std::string_view kReportStyle = R"(
 pre { padding: .75rem 1rem; background: var(--panel); border-radius: .25rem; white-space: pre-wrap; }
 .verdict.good { background: var(--good-back); color: var(--good); }
 .verdict.bad { background: var(--bad-back); color: var(--bad); }
 .verdict.odd { background: var(--odd-back); color: var(--odd); }
-.findings { padding-left: 1.2rem; }
-figure { margin: 0; }
-figure svg { display: block; width: 100%; height: auto; }
+.findings { margin: 1rem 0 0; padding-left: 1.2rem; }
+.caveat:first-child, h2 + .caveat { padding-left: .75rem; border-left: .25rem solid var(--odd); }
+figure { margin: 0 0 2rem; }
+figcaption .note { margin: 0 0 .5rem; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem; }
+.chart { display: block; width: 100%; max-width: 38rem; height: auto; font: 12.5px system-ui, sans-serif; fill: none; stroke-width: 2; }
+.chart text { fill: var(--faint); stroke: none; }
+.chart .what { fill: var(--text); }
+.chart .grid { stroke: var(--line); stroke-width: .8; }
+.chart .bound { stroke-dasharray: 7 5; stroke-width: 1.5; }
+.key { display: flex; flex-wrap: wrap; gap: .15rem 1.5rem; margin: .5rem 0 0; padding: 0; list-style: none;
+  font-size: .875rem; }
+.key svg { width: 28px; height: 12px; }
+.bars { width: 100%; }
+.bars th { width: 1%; font-weight: normal; white-space: normal; min-width: 8rem; }
+.bars td.number { width: 1%; }
+.bar { display: block; width: 100%; height: 1rem; }
+.bar rect { fill: #1a7dbf; }
+.bar path { stroke: var(--text); stroke-width: .7; }
 @media (min-width: 80rem) {
   .widest { position: relative; left: 50%; width: max-content; max-width: calc(100vw - 3rem);
     transform: translateX(-50%); }
 }
 table { font-size: .875rem; }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); }
-.number { text-align: right; }
 td.words { min-width: 28rem; }
 tr.bad td { background: var(--bad-back); color: var(--bad); }
 tr.faint td { color: var(--faint); }
@@ -84,16 +98,6 @@ std::string findings_section(const Findings& findings) {
   return text + "</ul>\n";
 }
 
-std::string curves_section(const Results& results) {
-  std::string text = "<h2>Curves</h2>\n";
-  try {
-    return text + fmt::format("<figure role=\"img\" aria-label=\"Time and bus bandwidth over size\">\n{}\n</figure>\n",
-                              plot_element(results));
-  } catch (const std::exception& error) {
-    return text + fmt::format("<p class=\"note\">Not drawn: {}.</p>\n", safe(error.what()));
-  }
-}
-
 std::string row_class(const Cell& cell) {
   if (!cell.invalid.empty()) return " class=\"bad\"";
   return cell.note.empty() ? "" : " class=\"faint\"";
@@ -110,9 +114,7 @@ std::string remark_of(const Cell& cell) {
 std::string table_section(const Results& results) {
   const std::vector<Column> columns = page_columns(results);
   std::string text =
-      "<h2>All rows</h2>\n<div class=\"wide widest\"><table>\n<caption>Times are those of the slowest rank; bandwidths "
-      "are in "
-      "GB/s "
+      "<div class=\"wide widest\"><table>\n<caption>Times are those of the slowest rank; bandwidths are in GB/s "
       "(1e9 bytes) and follow from the median.</caption>\n<thead><tr>";
   for (const Column& column : columns) {
     text += fmt::format("<th scope=\"col\"{}>{}</th>", column.left_aligned() ? "" : " class=\"number\"",
@@ -196,13 +198,12 @@ std::string machine_section(const Machine& machine) {
   }
   if (!times.empty()) times = "<dl class=\"facts\">\n" + times + "</dl>\n";
   const std::string text = levels_table(machine) + times + fits_table(machine);
-  if (text.empty()) return "<h2>Machine</h2>\n<p class=\"note\">It was not measured.</p>\n";
-  return "<h2>Machine</h2>\n" + text;
+  return text.empty() ? "<p class=\"note\">It was not measured.</p>\n" : text;
 }
 
 std::string warnings_section(const Results& results) {
   if (results.warnings.empty()) return {};
-  std::string text = "<h2>Warnings</h2>\n<ul>\n";
+  std::string text = "<ul class=\"warnings\">\n";
   for (const std::string& warning : results.warnings) text += fmt::format("<li>{}</li>\n", safe(warning));
   return text + "</ul>\n";
 }
@@ -222,27 +223,42 @@ std::string data_section(const Results& results) {
 
 std::string repeat_section(const RunFacts& run) {
   return fmt::format(
-      "<h2>Repeat it</h2>\n<pre><code>{}</code></pre>\n<p class=\"note\">All samples are in this page, as "
+      "<pre><code>{}</code></pre>\n<p class=\"note\">All samples are in this page, as "
       "<code>--json</code> writes them, in the element <code>colbench-results</code>.</p>\n",
       tools::markup(command_of(run)));
 }
 
+std::string extras_section(const PageExtras& extras) {
+  std::string text;
+  for (const std::string& caveat : extras.caveats) text += fmt::format("<p class=\"caveat\">{}</p>\n", safe(caveat));
+  for (const tools::NotedTable& table : extras.tables) text += tools::noted_section(table);
+  return text;
+}
+
+std::string summary_of_page(const Results& results, const Findings& findings) {
+  return fmt::format("<p class=\"note\">{}</p>\n<p class=\"verdict {}\">{}</p>\n", safe(run_text(results)),
+                     findings.tone, safe(findings.headline)) +
+         findings_section(findings) + warnings_section(results);
+}
+
 }  // namespace
 
-std::string html_report(const Results& results) {
+std::string html_report(const Results& results, const PageExtras& extras) {
   const Findings findings = findings_of(results);
-  std::string text = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-      "<title>colbench: {0}</title>\n<style>{1}{4}</style>\n</head>\n<body>\n<main>\n<h1>{3}</h1>\n"
-      "<p class=\"note\">{5}</p>\n<p class=\"verdict {2}\">{0}</p>\n",
-      safe(findings.headline), tools::kPageStyle, findings.tone, safe(findings.subject), kReportStyle,
-      safe(run_text(results)));
-  text += findings_section(findings) + warnings_section(results) + curves_section(results) + table_section(results) +
-          machine_section(results.machine) + "<h2>Run</h2>\n" + facts_section(results) + repeat_section(results.run) +
-          data_section(results);
-  return text + "</main>\n</body>\n</html>\n";
+  tools::Page page{.title = "colbench: " + findings.headline,
+                   .heading = extras.subject.empty() ? findings.subject : extras.subject,
+                   .summary = summary_of_page(results, findings),
+                   .data = data_section(results),
+                   .style = kReportStyle};
+  if (!extras.tables.empty()) page.sections.push_back({"result", extras.title, extras_section(extras)});
+  Figure figure = figure_of(results, extras.name);
+  figure.notes.pop_back();  // where it was measured: the page begins with it
+  if (!figure.panels.empty()) page.sections.push_back({"figures", "Figures", charts_section(figure)});
+  page.sections.push_back({"rows", "All rows", table_section(results)});
+  page.sections.push_back({"machine", "Machine", machine_section(results.machine)});
+  page.sections.push_back({"run", "Run", facts_section(results)});
+  page.sections.push_back({"repeat", "Repeat it", repeat_section(results.run)});
+  return tools::page_text(page);
 }
 
 }  // namespace col::colbench

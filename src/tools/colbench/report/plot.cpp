@@ -124,14 +124,6 @@ std::string corrected(std::string svg, std::string_view title) {
   return svg;
 }
 
-// gnuplot writes a colour as "rgb(27,31,36)", and as "rgb( 27,  31,  36)".
-void replace_colour(std::string& svg, std::string_view colour, std::string_view with) {
-  const auto part = [&](std::size_t at) { return std::stoi(std::string(colour.substr(at, 2)), nullptr, 16); };
-  const int red = part(1), green = part(3), blue = part(5);
-  replace_all(svg, fmt::format("rgb({},{},{})", red, green, blue), with);
-  replace_all(svg, fmt::format("rgb({:3}, {:3}, {:3})", red, green, blue), with);
-}
-
 }  // namespace
 
 bool has_gnuplot() {
@@ -165,17 +157,6 @@ std::string run_gnuplot(std::string_view script, std::chrono::milliseconds deadl
 
 std::string plot_svg(const Results& results) {
   return corrected(draw(results, PlotFormat::svg), "<title>colbench: time and bus bandwidth over size</title>");
-}
-
-std::string plot_element(const Results& results) {
-  std::string svg = corrected(draw(results, PlotFormat::page), "");
-  const std::size_t start = svg.find("<svg");
-  if (start == std::string::npos) throw tools::WriteError("gnuplot has drawn no SVG");
-  svg.erase(0, start);
-  replace_colour(svg, kTextColour, "var(--text)");
-  replace_colour(svg, kFaintColour, "var(--faint)");
-  replace_colour(svg, kLineColour, "var(--line)");
-  return svg;
 }
 
 void write_plot(const Results& results, const std::string& path) {

@@ -22,18 +22,15 @@ struct Span {
 };
 constexpr Span kTimeSpan{76, 488}, kBandwidthSpan{562, 974};
 
-// Can be distinguished by people who see colours differently, on white and on black.
-constexpr std::array<std::string_view, 8> kColours = {"#1a7dbf", "#d55e00", "#009e73", "#c76aa0",
-                                                      "#b8860b", "#3fa3dc", "#8a5bd1", "#7a7f87"};
 constexpr std::array<int, 6> kMarkers = {7, 5, 9, 13, 11, 15};
 
 std::string_view colour_of(std::size_t curve) {
-  return kColours[curve % kColours.size()];
+  return kCurveColours[curve % kCurveColours.size()];
 }
 
 // Beyond eight curves colours come again, with other markers.
 int marker_of(std::size_t curve) {
-  return kMarkers[(curve + curve / kColours.size()) % kMarkers.size()];
+  return kMarkers[(curve + curve / kCurveColours.size()) % kMarkers.size()];
 }
 
 // Within single quotes, gnuplot takes everything unchanged except this quote. So our texts contain none: gnuplot's own
@@ -104,9 +101,8 @@ class Script {
           "background '#ffffff'",
           2 * kWidth, 2 * height_, kPlotFont, kFont);
     } else {
-      add("set terminal svg noenhanced size {:.0f},{:.0f} {} font '{},{}' linewidth 1{}", kWidth, height_,
-          format_ == PlotFormat::page ? "dynamic" : "fixed", kPlotFont, kFont,
-          format_ == PlotFormat::page ? "" : " background '#ffffff'");
+      add("set terminal svg noenhanced size {:.0f},{:.0f} fixed font '{},{}' linewidth 1 background '#ffffff'", kWidth,
+          height_, kPlotFont, kFont);
     }
     add("set multiplot");
     add("unset key");

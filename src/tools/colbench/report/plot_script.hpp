@@ -10,12 +10,11 @@
 namespace col::colbench {
 
 enum class PlotFormat : std::uint8_t {
-  svg,   // on white
-  png,   // on white, two pixels for one
-  page,  // SVG for a page that has a ground of its own; its greys are those below
+  svg,  // on white
+  png,  // on white, two pixels for one
 };
 
-// The greys of a plot for a page. What draws it may put others in their place.
+// The greys of a plot.
 inline constexpr std::string_view kTextColour = "#1b1f24", kFaintColour = "#59616b", kLineColour = "#d8dde3";
 
 // A ":Bold" after it asks for bold letters.

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "colbench/cell/results.hpp"
+#include "colbench/report/figure.hpp"
+#include "common/noted_table.hpp"
 #include "common/style.hpp"
 
 namespace col::colbench {
@@ -27,11 +31,23 @@ std::string csv_results(const Results& results);
 
 // ---- A page for a browser -------------------------------------------------------------------------------------------
 
+// What a command has to say beside the rows, in the words of its own report on the terminal.
+struct PageExtras {
+  std::string subject = {};               // of the page; empty: the operations
+  std::string title = {};                 // of the section with the tables
+  std::vector<std::string> caveats = {};  // sentences that stand above the tables
+  std::vector<tools::NotedTable> tables = {};
+  RowName name = {};  // of curves
+};
+
 // A complete HTML document in UTF-8 that refers to nothing outside of itself and runs no scripts: the results in words,
-// the curves (if gnuplot can draw them; otherwise the reason), every row with all its statistics, the machine, the
-// command, and json_results() in a <script type="application/json">. Blocks while gnuplot draws, for 60 seconds at
-// most. Does not throw if a drawing fails.
-std::string html_report(const Results& results);
+// a list of contents, the command's tables, a figure for what is compared, every row with all its statistics, the
+// machine, the command, and json_results() in a <script type="application/json">. Pure.
+std::string html_report(const Results& results, const PageExtras& extras = {});
+
+// The figures of that page: for every panel, charts of time and bandwidth over size with a key, and bars where there is
+// one size only. Pure.
+std::string charts_section(const Figure& figure);
 
 // ---- Curves ---------------------------------------------------------------------------------------------------------
 
@@ -40,9 +56,6 @@ std::string html_report(const Results& results);
 // tools::UsageError when there is no gnuplot, or no result with a size; tools::WriteError when gnuplot fails or takes
 // more than 60 seconds; std::system_error.
 std::string plot_svg(const Results& results);
-// The same as an element of a page, as wide as the page lets it be. Its greys are the page's custom properties --text,
-// --faint and --line.
-std::string plot_element(const Results& results);
 
 // Draws into the file at `path`: an SVG document or a PNG image, by the ending of its name. Throws what plot_svg() and
 // tools::write_file() throw, and tools::UsageError for any other ending.

@@ -11,7 +11,6 @@
 #include "colbench/report/values.hpp"
 #include "common/exit_codes.hpp"
 #include "common/option_values.hpp"
-#include "common/table.hpp"
 #include "common/text.hpp"
 
 namespace col::colbench {
@@ -101,10 +100,9 @@ std::string span_line(const std::vector<MethodRow>& rows, const std::map<std::si
   }
   if (least == nullptr) return {};
   if (least == most) {
-    return fmt::format("{} takes {} the time of {}\n", method.name, times_text(low),
-                       ps_methods()[kReferenceMethod].name);
+    return fmt::format("{} takes {} the time of {}", method.name, times_text(low), ps_methods()[kReferenceMethod].name);
   }
-  return fmt::format("{} takes {} ({}) to {} ({}) the time of {}\n", method.name, times_text(low),
+  return fmt::format("{} takes {} ({}) to {} ({}) the time of {}", method.name, times_text(low),
                      size_text(least->cell->spec.bytes), times_text(high), size_text(most->cell->spec.bytes),
                      ps_methods()[kReferenceMethod].name);
 }
@@ -196,7 +194,7 @@ Shares shares_of(double seconds, double smallest_seconds, std::optional<std::siz
   return shares;
 }
 
-std::string ps_table(const Results& results, int ranks, const Machine& machine, tools::Style style) {
+tools::NotedTable ps_table(const Results& results, int ranks, const Machine& machine, bool utf8) {
   const std::vector<MethodRow> rows = rows_of(results, ranks);
   std::map<const PsMethod*, double> smallest;
   std::map<std::size_t, const MethodRow*> references;
@@ -206,9 +204,17 @@ std::string ps_table(const Results& results, int ranks, const Machine& machine, 
     if (row.method == &ps_methods()[kReferenceMethod]) references.emplace(row.cell->spec.bytes, &row);
   }
 
-  std::vector<std::vector<tools::TextCell>> table = {
-      {{"size"}, {"method"}, {"algo"}, {"time"}, {"±"}, {"of col's"}, {"latency %"}, {"copies %"}, {"bytes %"}}};
-  if (!style.utf8) table[0][4].text = "+-";
+  tools::NotedTable result{.title = title(results, ranks)};
+  tools::TextRows& table = result.rows;
+  table = {{{"size"},
+            {"method"},
+            {.text = "algo", .goes = 3},
+            {"time"},
+            {utf8 ? "±" : "+-"},
+            {"of col's"},
+            {.text = "latency %", .goes = 1},
+            {.text = "copies %", .goes = 1},
+            {.text = "bytes %", .goes = 1}}};
   // With one size nobody can say what of a time is latency.
   const bool several_sizes = !rows.empty() && rows.front().cell->spec.bytes != rows.back().cell->spec.bytes;
   if (!several_sizes) table[0].resize(6);
@@ -218,7 +224,7 @@ std::string ps_table(const Results& results, int ranks, const Machine& machine, 
     const bool first = table.size() == 1 || bytes != last_size;
     last_size = bytes;
     std::vector<tools::TextCell> line = {{first ? size_text(bytes) : ""}, {std::string(row.method->name)}};
-    const std::string ran = tools::one_line(row.cell->algorithm, !style.utf8);
+    const std::string ran = tools::one_line(row.cell->algorithm, !utf8);
     const bool is_plan = ranks > 1 && !ran.empty();
     line.push_back({is_plan ? ran : "-"});
     if (row.good()) {
@@ -239,18 +245,21 @@ std::string ps_table(const Results& results, int ranks, const Machine& machine, 
     }
     table.push_back(std::move(line));
   }
-  std::string text = title(results, ranks) + "\n" + tools::render_table(table, style);
   for (const PsMethod& method : ps_methods()) {
-    if (&method != &ps_methods()[kReferenceMethod]) text += span_line(rows, references, method);
+    if (&method == &ps_methods()[kReferenceMethod]) continue;
+    if (std::string line = span_line(rows, references, method); !line.empty()) result.notes.push_back(std::move(line));
   }
-  return text;
+  return result;
 }
 
-std::string ps_legend() {
-  return R"(time: median, slowest rank; of col's: that time over col's own allreduce over shared memory, ~ where the two
-intervals overlap. latency: the method's time at its smallest size; copies: what it copies within ranks, at the
-copy bandwidth that this machine has shown; bytes: the rest, moving bytes, reducing and waiting.
-)";
+std::vector<std::string> ps_legend() {
+  return {
+      "The servers are an emulated store, not Ray: plans of col that move bytes as a parameter server does, in the "
+      "memory that the ranks share. docs/ray-spacy.md measures Ray itself.",
+      "time: median, slowest rank; of col's: that time over col's own allreduce over shared memory, ~ where the two "
+      "intervals overlap.",
+      "latency: the method's time at its smallest size; copies: what it copies within ranks, at the copy bandwidth "
+      "that this machine has shown; bytes: the rest, moving bytes, reducing and waiting."};
 }
 
 void add_results(Results& all, const Results& one) {

@@ -10,7 +10,7 @@
 
 #include "colbench/cell/cell.hpp"
 #include "colbench/cell/results.hpp"
-#include "common/style.hpp"
+#include "common/noted_table.hpp"
 
 namespace col::colbench {
 
@@ -60,10 +60,10 @@ Shares shares_of(double seconds, double smallest_seconds, std::optional<std::siz
 
 // A table for the rows with that many ranks. `machine` was measured with the same number of ranks. notes_text() says
 // why rows are invalid.
-std::string ps_table(const Results& results, int ranks, const Machine& machine, tools::Style style);
+tools::NotedTable ps_table(const Results& results, int ranks, const Machine& machine, bool utf8);
 
-// What the columns mean.
-std::string ps_legend();
+// What the columns mean, and what the servers are not: sentences.
+std::vector<std::string> ps_legend();
 
 // Adds the results for one more number of ranks: the rows and warnings, the machine with the most ranks, and the exit
 // code that matters most to a reader.

@@ -14,6 +14,7 @@
 #include "colbench/report/summary.hpp"
 #include "colbench/suite/ps.hpp"
 #include "common/exit_codes.hpp"
+#include "common/text.hpp"
 
 namespace col::colbench {
 namespace {
@@ -58,6 +59,14 @@ std::vector<Cell> take_too_large(std::vector<CellSpec>& cells) {
   return left_out;
 }
 
+std::string ps_legend_text(tools::Style style) {
+  constexpr std::size_t kUsual = 110;
+  std::string text;
+  for (const std::string& sentence : ps_legend())
+    text += tools::wrapped(sentence, style.columns == 0 ? kUsual : style.columns) + "\n";
+  return text;
+}
+
 int run_ps(const Invocation& invocation, std::vector<std::string> arguments) {
   const std::vector<int> rank_list = take_rank_list(arguments, {1, 2, 4, 8, 16});
   CommandLine line("colbench suite ps", kSuiteUsage, kSuiteFooter);
@@ -70,6 +79,14 @@ int run_ps(const Invocation& invocation, std::vector<std::string> arguments) {
   const std::vector<std::size_t> sizes = parse_sizes(sizes_text);
   check_outputs(request.output);
 
+  PageExtras extras{.subject = "allreduce by parameter servers, and by collectives",
+                    .title = "Servers and collectives",
+                    .caveats = ps_legend(),
+                    .tables = {},
+                    .name = [](const CellSpec& spec) {
+                      const PsMethod* method = ps_method_of(spec);
+                      return std::string(method == nullptr ? std::string_view() : method->name);
+                    }};
   const bool gloo = gloo_available();
   const tools::Style style = style_of(invocation.screen);
   Results all;
@@ -81,13 +98,15 @@ int run_ps(const Invocation& invocation, std::vector<std::string> arguments) {
     one.cells.insert(one.cells.end(), left_out.begin(), left_out.end());
     const bool first = all.cells.empty();
     add_results(all, one);
-    write_outputs(all, request.output);  // a terminal that goes away takes nothing with it
-    if (first) print("# " + run_text(one) + "\n" + ps_legend());
-    print("\n" + ps_table(one, ranks, one.machine, style));
+    extras.tables.push_back(ps_table(one, ranks, one.machine, true));
+    write_outputs(all, request.output, extras);  // a terminal that goes away takes nothing with it
+    if (first) print("# " + run_text(one) + "\n" + ps_legend_text(style));
+    print("\n" +
+          tools::render_noted(style.utf8 ? extras.tables.back() : ps_table(one, ranks, one.machine, false), style));
     if (!all.ended_early.empty()) break;
   }
   if (!gloo) all.warnings.push_back("without the rows over Gloo: " + gloo_unavailable_reason());
-  return finish(all, request.output, "\n" + notes_text(all, style));
+  return finish(all, request.output, "\n" + notes_text(all, style), extras);
 }
 
 }  // namespace

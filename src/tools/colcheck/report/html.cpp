@@ -1,12 +1,13 @@
 #include "colcheck/report/report.hpp"
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "common/page_style.hpp"
+#include "common/page.hpp"
 #include "common/text.hpp"
 
 namespace col::colcheck {
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostFailureItems = 500;
 
-// After tools::kPageStyle.
+// After what all pages have.
 constexpr std::string_view kStyle = R"(
 th, td { padding: .3rem .75rem; border: 1px solid var(--line); }
 td.words { min-width: 18rem; }
@@ -66,7 +67,7 @@ std::string matrix_cell(const Tally& tally, std::size_t primitive, std::size_t c
 
 std::string matrix_section(const Tally& tally) {
   std::string text =
-      "<h2>Support matrix</h2>\n<div class=\"wide\"><table>\n<caption>Cases by primitive and backend. "
+      "<div class=\"wide\"><table>\n<caption>Cases by primitive and backend. "
       "A cell is good only if something ran and nothing failed.</caption>\n"
       "<thead><tr><th scope=\"col\">Primitive</th>";
   for (const Column& column : tally.columns)
@@ -106,7 +107,7 @@ std::string property_row(const PropertyCount& property) {
 std::string property_section(const Tally& tally) {
   if (tally.properties.empty()) return {};
   std::string text =
-      "<h2>Properties</h2>\n<div class=\"wide\"><table>\n<caption>Cases by property, over all backends.</caption>\n"
+      "<div class=\"wide\"><table>\n<caption>Cases by property, over all backends.</caption>\n"
       "<thead><tr>";
   for (const char* head : {"Property", "Verdict", "Passed", "Failed", "Skipped", "What holds when it passes"}) {
     text += fmt::format("<th scope=\"col\">{}</th>", head);
@@ -131,7 +132,7 @@ std::string failure_item(const CaseResult& result) {
 
 std::string failure_section(const Results& results, std::size_t failures) {
   if (failures == 0) return {};
-  std::string text = "<h2>Failures</h2>\n<ul class=\"failures\">\n";
+  std::string text = "<ul class=\"failures\">\n";
   std::size_t shown = 0;
   for (const CaseResult& result : results.cases) {
     if (result.verdict == Finding::Verdict::fail && ++shown <= kMostFailureItems) text += failure_item(result);
@@ -145,7 +146,7 @@ std::string failure_section(const Results& results, std::size_t failures) {
 
 std::string skip_section(const Tally& tally) {
   if (tally.skips.empty()) return {};
-  std::string text = "<h2>Skipped</h2>\n<ul>\n";
+  std::string text = "<ul>\n";
   for (const SkipReason& skip : tally.skips) {
     text +=
         fmt::format("<li>{}: {}</li>\n", tools::counted(skip.count, "case"), tools::markup(tools::one_line(skip.text)));
@@ -171,19 +172,22 @@ std::pair<State, std::string> verdict_of(const Results& results, const Count& to
 std::string html_report(const Results& results) {
   const Tally counts = tally(results);
   const auto [state, verdict] = verdict_of(results, counts.total);
-  std::string text = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-      "<title>colcheck: {}</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n<h1>colcheck</h1>\n"
-      "<p class=\"verdict {}\">{}</p>\n<dl class=\"facts\">\n",
-      tools::markup(verdict), tools::kPageStyle, kStyle, to_string(state), tools::markup(verdict));
-  for (const auto& [name, value] : facts_of(results)) {
-    text += fmt::format("<dt>{}</dt><dd>{}</dd>\n", tools::markup(name), tools::markup(value));
-  }
-  text += "</dl>\n" + matrix_section(counts) + failure_section(results, counts.total.failed) +
-          property_section(counts) + skip_section(counts);
-  return text + "</main>\n</body>\n</html>\n";
+  std::string facts = "<dl class=\"facts\">\n";
+  for (const auto& [name, value] : facts_of(results))
+    facts += fmt::format("<dt>{}</dt><dd>{}</dd>\n", tools::markup(name), tools::markup(value));
+  tools::Page page{.title = "colcheck: " + verdict,
+                   .heading = "colcheck",
+                   .summary = fmt::format("<p class=\"verdict {}\">{}</p>\n", to_string(state), tools::markup(verdict)),
+                   .style = kStyle};
+  const auto add = [&page](const char* id, const char* title, std::string body) {
+    if (!body.empty()) page.sections.push_back({id, title, std::move(body)});
+  };
+  add("failures", "Failures", failure_section(results, counts.total.failed));
+  add("matrix", "Support matrix", matrix_section(counts));
+  add("properties", "Properties", property_section(counts));
+  add("skipped", "Skipped", skip_section(counts));
+  add("run", "Run", facts + "</dl>\n");
+  return tools::page_text(page);
 }
 
 }  // namespace col::colcheck
