@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 
+import gains
 import picture
 import plan
 import report
@@ -203,6 +204,8 @@ def main():
         report.write_into(options.document, table)
         if (drawn := options.document.parent / "pictures" / "allreduce.svg").exists():
             picture.write(options.document, drawn)
+        if report.marks(gains.COMMAND)[0] in options.document.read_text():
+            gains.write(options.document)
     return 130 if interrupted else int(report.bad(run))
 
 
