@@ -14,7 +14,8 @@ for command in commands:
     text = subprocess.run([*command, "--help-all"], check=True, capture_output=True, text=True).stdout
     known |= {name for line in re.findall(r"^  (-\S+)", text, flags=re.M) for name in line.split(",") if name.startswith("--")}
 problems, seen = [], 0
-pages = [pathlib.Path(root) / "README.md", *sorted((pathlib.Path(root) / "docs").glob("*.md"))]
+pages = [pathlib.Path(root) / "README.md", *(page for page in sorted((pathlib.Path(root) / "docs").rglob("*.md"))
+                                            if "decisions" not in page.parts and "gpu-results" not in page.parts)]
 for page in pages:
     text = page.read_text()
     lines = re.findall(r"`([^`\n]+)`", text) + [line for block in re.findall(r"^```\w*\n(.*?)^```", text, flags=re.M | re.S)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Links in the documents lead somewhere, and what they tell to run is there. docs.py ROOT"""
+"""Links in the documents lead somewhere, what they tell to run is there, and numbers are those of the code. docs.py ROOT"""
 
 import pathlib
 import re
@@ -68,6 +68,44 @@ def check_engines(page):
         problems.append(f"{page.relative_to(root)}: {len(rows)} engines")
 
 
+# What a page says and the code knows: (page, what it says there, file, what that says). The groups must be equal.
+FACTS = [
+    ("docs/debugging.md", r"last ([\d,]+) operations", "src/lib/include/col/job.hpp", r"kRecordedCalls = (\d+)"),
+    ("docs/architecture.md", r"last ([\d,]+) operations", "src/lib/include/col/job.hpp", r"kRecordedCalls = (\d+)"),
+    ("docs/clusters.md", r"`--rdzv-timeout`\s+\((\d+) minutes\)", "src/tools/colrun/job_options.cpp", r"rdzv-timeout.*default: (\d+)m"),
+    ("docs/clusters.md", r"`--term-grace` \((\d+) s\)", "src/tools/colrun/job_options.cpp", r"term-grace.*default: (\d+)s"),
+    ("docs/clusters.md", r"grace period \((\d+) s\)", "src/tools/colrun/job_options.cpp", r'"--grace".*default: (\d+)s'),
+    ("docs/coming-from.md", r"`COL_TIMEOUT`, else (\d+) minutes", "src/lib/core/env.cpp", r'"COL_TIMEOUT", .*"(\d+)m"'),
+    ("docs/guide.md", r"`COL_TIMEOUT`, (\d+) minutes", "src/lib/core/env.cpp", r'"COL_TIMEOUT", .*"(\d+)m"'),
+    ("docs/architecture.md", r"four fifths of `COL_HOST_TIMEOUT`", "src/tools/launch/nodes/pulse.hpp", r"host_timeout \* 4 / 5"),
+    ("docs/benchmarking.md", r"the plan of (\d+) ranks at most", "src/tools/colbench/plans/draw.cpp", r"kMostDrawnRanks = (\d+)"),
+    ("docs/benchmarking.md", r"of up to (\d+) as JSON", "src/tools/colbench/plans/draw.cpp", r"kMostRanks = (\d+)"),
+    ("docs/install.md", r"col-(\d+\.\d+\.\d+)-x86_64\.tar\.gz", "meson.build", r"version: '([\d.]+)'"),
+    ("docs/install.md", r"find_package\(col (\d+\.\d+) REQUIRED\)", "meson.build", r"version: '(\d+\.\d+)\.\d+'"),
+    ("docs/install.md", r"version: '>=(\d+\.\d+)'", "meson.build", r"version: '(\d+\.\d+)\.\d+'"),
+    ("docs/wheel.md", r"libcol-(\d+\.\d+\.\d+)-cp", "meson.build", r"version: '([\d.]+)'"),
+    ("docs/guide.md", r"takes (\d\.\d) ms in such memory, and (\d\.\d) ms in private memory", "docs/performance.md",
+     r"allreduce in place \| 32 MiB \| (?P<private>[\d,]+) \| (?P<shared>[\d,]+)"),
+]
+
+
+def values(match):
+    groups = match.groupdict()
+    if groups:  # microseconds in the table, milliseconds in the sentence
+        return tuple(f"{int(groups[name].replace(',', '')) / 1000:.1f}" for name in ("shared", "private"))
+    return tuple(group.replace(",", "") for group in match.groups())
+
+
+def check_facts():
+    for page, says, source, knows in FACTS:
+        said = re.search(says, (root / page).read_text())
+        known = re.search(knows, (root / source).read_text())
+        if not said or not known:
+            problems.append(f"{page if not said else source} no longer says {says if not said else knows!r}: mend FACTS in docs.py")
+        elif values(said) != values(known):
+            problems.append(f"{page} says {' and '.join(values(said))}, and {source} {' and '.join(values(known))}")
+
+
 usage = subprocess.run([root / "scripts/dev", "--help"], check=True, capture_output=True, text=True).stdout
 dev = set(re.findall(r"^  ([a-z][a-z-]+)(?= |$)", usage, flags=re.M))
 for page in pages:
@@ -77,5 +115,12 @@ for page in pages:
         check_commands(page, dev)
 check_engines(root / "docs/clusters.md")
 print(len(pages), "pages,", len(dev), "commands of scripts/dev")
+
+
+check_facts()
+index = (root / "docs/README.md").read_text()
+problems += [f"docs/README.md does not name {page.name}" for page in sorted((root / "docs").glob("*.md"))
+             if page.name != "README.md" and f"({page.name}" not in index]
+print(len(FACTS), "numbers,", len(pages), "pages,", len(dev), "commands of scripts/dev")
 print(*problems, sep="\n")
 sys.exit(1 if problems else 0)
