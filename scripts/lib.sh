@@ -39,7 +39,10 @@ install_packages() {
   optional=$(missing_packages "${optional_packages[@]}")
   [ -n "$missing$optional" ] || return 0
   if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || die "run as root, or install sudo, or install these yourself and use --no-install: $missing$optional"
+    if ! command -v sudo >/dev/null; then
+      [ -n "$missing" ] || return 0
+      die "run as root, or install sudo, or install these yourself and use --no-install: $missing$optional"
+    fi
     sudo=(sudo)
   fi
   say "Installing with apt-get: $missing$optional"
