@@ -114,9 +114,6 @@ for page in pages:
     if page.name != "CHANGELOG.md" and "decisions" not in page.parts:
         check_commands(page, dev)
 check_engines(root / "docs/clusters.md")
-print(len(pages), "pages,", len(dev), "commands of scripts/dev")
-
-
 check_facts()
 index = (root / "docs/README.md").read_text()
 problems += [f"docs/README.md does not name {page.name}" for page in sorted((root / "docs").glob("*.md"))
