@@ -26,6 +26,7 @@
 #include "common/text.hpp"
 #include "common/write_file.hpp"
 #include "launch/nodes/ask_desk.hpp"
+#include "launch/processes/job_directory.hpp"
 #include "launch/report/look.hpp"
 #include "launch/report/report.hpp"
 #include "launch/report/report_json.hpp"
@@ -203,7 +204,7 @@ int show_top(const Options& options) {
   if (!job.lives()) throw NoJob(fmt::format("job {}: {}; coljob why says what its ranks were in", job.id, job.problem));
   const ViewSpec view{.tool = "coljob",
                       .job_id = job.id,
-                      .path = job.path,
+                      .path = job.directory.empty() ? std::string() : job.directory + "/" + std::string(kControlPage),
                       .page = job.page,
                       .style = own_style(),
                       .patience = std::chrono::duration<double>(options.patience).count()};

@@ -18,8 +18,8 @@
 #include "launch/job/assignment.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/processes/descriptors.hpp"
-#include "launch/report/metrics_text.hpp"
 #include "launch/report/look.hpp"
+#include "launch/report/metrics_text.hpp"
 #include "launch/report/report.hpp"
 #include "launch/report/why.hpp"
 

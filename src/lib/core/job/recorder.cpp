@@ -178,7 +178,7 @@ RankTimes RankRecord::times_since(std::uint64_t noted, bool with_calls) const {
     TimedCall call;
     const std::uint64_t word = noted_call.call.load(std::memory_order_acquire);
     const std::uint64_t partner_and_tag = noted_call.partner_and_tag.load(std::memory_order_acquire);
-    call.details = core::unpack(noted_call.dtype_and_count.load(std::memory_order_acquire), partner_and_tag);
+    const std::uint64_t elements = noted_call.elements.load(std::memory_order_acquire);
     if (entry.number.load(std::memory_order_acquire) == number + 1)
       call.took_ns = entry.took_ns.load(std::memory_order_acquire);
     call.ended = (word & 1) != 0;
@@ -187,6 +187,8 @@ RankTimes RankRecord::times_since(std::uint64_t noted, bool with_calls) const {
     const auto op = static_cast<Collective>(word >> (kEndedBits + kGroupBits) & ((1U << kOpBits) - 1));
     call.op = std::min(op, Collective::recv);  // a damaged page has others
     call.sequence = word >> (kEndedBits + kGroupBits + kOpBits);
+    call.details = core::unpack(elements, partner_and_tag, is_message(call.op) ? 0 : core::lower_half(partner_and_tag));
+    if (!is_message(call.op)) call.details.tag = -1;
     found.calls.push_back(call);
   }
   const std::uint64_t by_now = recorder_->noted.load(std::memory_order_acquire);

@@ -6,10 +6,6 @@
 
 #include <cstdint>
 
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
-
 namespace col::core {
 
 inline std::uint64_t monotonic_ns() noexcept {
@@ -26,7 +22,7 @@ class TraceClock {
 
   static std::uint64_t ticks(bool by_counter) noexcept {
 #if defined(__x86_64__)
-    if (by_counter) return __rdtsc();
+    if (by_counter) return __builtin_ia32_rdtsc();
 #endif
     static_cast<void>(by_counter);
     return monotonic_ns();

@@ -62,7 +62,7 @@ std::string metrics_text(const JobStory& story) {
   int failed = 0;
   for (std::size_t i = 0; i < graph.size(); ++i) {
     const RankStory& rank = graph.rank(i);
-    ++states[std::string(state_of_rank(story, i))];
+    ++states[std::string(state_of_rank(graph, i))];
     failed += rank.status.exited && rank.status.wait_status != 0 ? 1 : 0;
   }
   page.metric("col_ranks", "gauge", "Ranks of this node by what they do.");
