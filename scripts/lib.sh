@@ -39,8 +39,8 @@ install_packages() {
   optional=$(missing_packages "${optional_packages[@]}")
   [ -n "$missing$optional" ] || return 0
   if [ "$(id -u)" -ne 0 ]; then
+    [ -n "$missing" ] || return 0
     if ! command -v sudo >/dev/null; then
-      [ -n "$missing" ] || return 0
       die "run as root, or install sudo, or install these yourself and use --no-install: $missing$optional"
     fi
     sudo=(sudo)

@@ -16,7 +16,10 @@ for command in "${commands[@]}"; do
   # shellcheck disable=SC2086 # two words, or none
   {
     fits 24 "$COLBENCH" $command --help
-    says "Usage: colbench${command:+ ${command/allreduce/COLL}}"
+    case $command in
+      nodes) says 'Usage: colrun [--host A,B,C] -n 1 colbench nodes' ;;  # colrun starts it
+      *) says "Usage: colbench${command:+ ${command/allreduce/COLL}}" ;;
+    esac
     cp "$out" "$work/help"
     fits 200 "$COLBENCH" $command --help-all
     says --version

@@ -42,6 +42,8 @@ constexpr std::array kTable = {
         "COL_ERROR_FILE", "path", "not written",
         "Where this rank writes its last error, as JSON, so that the launcher can tell a cause from its consequences.",
         true},
+    Variable{"COL_TRACE_DIRECTORY", "path", "nobody collects a trace",
+             "Where this rank keeps its calls for `colrun --trace`.", true},
     Variable{"COL_RDZV_ENDPOINT", "host:port, [address]:port, or a host alone",
              "the first host of the job, by another launcher's word, and a port from 20000 to 28999 by the job's name",
              "Where rank 0 serves the others when another launcher has started ranks on several hosts and `COL_STORE` "
@@ -110,10 +112,8 @@ constexpr std::array kTable = {
         false},
     Variable{"COL_TRACE_LIMIT", "bytes: a number, or one with K, M, G or T", "256M",
              "How large that file may become: of the calls of each rank, the last ones stay.", false},
-    Variable{"COL_TRACE_DIRECTORY", "path", "nobody collects a trace",
-             "Where this rank keeps its calls for `colrun --trace`.", true},
     Variable{
-        "COL_FAULT", "kill|stop|exit|delay:rank=R,op=N,step=N, or start:op=N", "none",
+        "COL_FAULT", "kill|stop|exit|delay:rank=R,op=N,step=N,group=NAME,ms=N,code=N, or start:op=N", "none",
         "For drills: what happens to one rank at one step of one collective, for example "
         "`kill:rank=2,op=17,step=3` (at its begin where it runs without a plan, as `shared` does); or the number at "
         "which groups begin to count their collectives, "

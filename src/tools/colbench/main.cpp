@@ -48,8 +48,8 @@ Examples:
 Times are the host's, from a call until its result is there. On GPUs, tdev is the device's own: between two events
 around the call in its stream; a dash for messages, barriers, and what goes through the host.
 
-Exit code: 0 measured; 1 wrong data; 2 usage; 3 time is up; 4 slower than allowed (compare); 5 a rank died; 6 a time
-below the physical bound; 77 nothing could be measured here.)";
+Exit code: 0 measured; 1 wrong data; 2 usage; 3 time is up; 4 slower than allowed (compare), or an odd node (nodes);
+5 a rank died; 6 a time below the physical bound; 77 nothing could be measured here.)";
 
 // colbench COLL …
 int run_measure(const Invocation& invocation) {

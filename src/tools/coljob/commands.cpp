@@ -25,6 +25,7 @@
 #include "common/table.hpp"
 #include "common/text.hpp"
 #include "common/write_file.hpp"
+#include "launch/job/assignment.hpp"
 #include "launch/nodes/ask_desk.hpp"
 #include "launch/processes/job_directory.hpp"
 #include "launch/report/look.hpp"
@@ -185,11 +186,13 @@ int explain(const Options& options) {
 
 int show_stacks(const Options& options) {
   JobStory story = story_of(options, 0, /*stacks=*/true);
-  if (story.nodes == 1) {  // else the launchers have taken them
-    std::vector<RankStory*> ranks;
-    for (RankStory& rank : story.ranks) ranks.push_back(&rank);
-    take_stacks(ranks, ranks.size());
+  // Those that a launcher has taken are there. Ranks of other hosts have numbers of processes that are others here.
+  std::vector<RankStory*> ranks;
+  const std::string own = host_name();
+  for (RankStory& rank : story.ranks) {
+    if (!rank.stack && story.nodes == 1 && (rank.host.empty() || rank.host == own)) ranks.push_back(&rank);
   }
+  if (!ranks.empty()) take_stacks(ranks, ranks.size());
   ReportStyle style;
   style.text = own_style();
   std::string text;
@@ -202,6 +205,9 @@ int show_stacks(const Options& options) {
 int show_top(const Options& options) {
   const FoundJob job = choose_job(find_jobs(options.directories), options.job);
   if (!job.lives()) throw NoJob(fmt::format("job {}: {}; coljob why says what its ranks were in", job.id, job.problem));
+  if (!job.page)
+    throw NoJob(
+        fmt::format("job {}: none of its ranks is on this host; ask on a host that has some, or coljob why", job.id));
   const ViewSpec view{.tool = "coljob",
                       .job_id = job.id,
                       .path = job.directory.empty() ? std::string() : job.directory + "/" + std::string(kControlPage),

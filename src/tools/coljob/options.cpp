@@ -19,7 +19,7 @@ using tools::UsageError;
 constexpr std::string_view kPatience = "2s";
 
 constexpr std::string_view kHead =
-    "coljob: looks into the running jobs of this user on this host\n"
+    "coljob: looks into the running jobs of this user that this host is part of\n"
     "\n"
     "Usage:\n"
     "  coljob ps            the jobs: command, ranks, since when, state\n"

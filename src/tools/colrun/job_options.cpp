@@ -156,6 +156,7 @@ constexpr std::string_view kOwn[] = {
     "COL_CONTROL",
     "COL_RESTART_COUNT",
     "COL_ERROR_FILE",
+    "COL_TRACE_DIRECTORY",
     "COL_STORE",
     "COL_STORE_TOKEN",
     "RANK",

@@ -9,7 +9,7 @@ inline constexpr int kUsage = 2;  // the command line is wrong; nothing was star
 // colbench and colcheck.
 inline constexpr int kWrongData = 1;
 inline constexpr int kRankTimeout = 3;  // a rank does not answer
-inline constexpr int kRegression = 4;   // slower than the caller allows
+inline constexpr int kRegression = 4;   // slower than the caller allows, or nodes that are unfit
 inline constexpr int kRankDied = 5;
 inline constexpr int kInvalidMeasurement = 6;  // below the physical bound: such a time cannot be right
 inline constexpr int kSkipped = 77;            // nothing could be done here; the output says why

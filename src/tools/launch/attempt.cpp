@@ -43,7 +43,12 @@ std::shared_ptr<ControlPage> make_page(const JobDirectory& directory, const Assi
 JobDirectory make_directory(const std::string& name, bool has_trace) {
   JobDirectory directory(name);
   directory.create();
-  if (has_trace) directory.make_trace();
+  try {
+    if (has_trace) directory.make_trace();
+  } catch (...) {
+    directory.remove();
+    throw;
+  }
   return directory;
 }
 

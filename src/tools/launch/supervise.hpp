@@ -120,6 +120,8 @@ class Supervisor {
   void on_asked(const LinkEvent& event);
   void take_asked_stacks(std::size_t most_calls, std::function<void(JobStory)> then);
   void on_asked_stacks();
+  void tell_stacks(const std::vector<std::optional<Stack>>& stacks);
+  int ranks_of_job() const;
   void forget_askers();
   bool only_asks_why(Time now);
   void say_why(const JobStory& story, const Why& found);

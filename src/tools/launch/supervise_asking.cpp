@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <csignal>
 #include <cstddef>
+#include <exception>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "launch/attempt.hpp"
@@ -17,8 +20,12 @@ namespace {
 // So long after a SIGQUIT, another one ends the job.
 constexpr std::chrono::seconds kQuitTwice{2};
 
-std::size_t allowed_calls(int asked) {
-  return std::min(static_cast<std::size_t>(std::max(asked, 0)), RankRecord::kRecordedCalls);
+// An answer is one message, which must not become so long that its sender is taken for lost: of many ranks, each has
+// fewer calls in it.
+std::size_t allowed_calls(int asked, int ranks) {
+  constexpr std::size_t kAllRanks = std::size_t{1} << 17;
+  const std::size_t most = std::max(kReportedCalls, kAllRanks / static_cast<std::size_t>(std::max(ranks, 1)));
+  return std::min({static_cast<std::size_t>(std::max(asked, 0)), RankRecord::kRecordedCalls, most});
 }
 
 }  // namespace
@@ -77,15 +84,21 @@ void Supervisor::ask_all(std::size_t most_calls, bool stacks, Questions::Done do
 void Supervisor::on_desk(std::size_t index) {
   if (!desk_) return;
   for (const AskDesk::Request& request : desk_->on_event(index)) {
-    ask_all(allowed_calls(request.calls), request.stacks, [this, client = request.client](const JobStory& story) {
-      if (desk_) desk_->answer(client, story);
-    });
+    // A desk of another start has other clients of the same numbers.
+    const auto answer = [this, client = request.client, start = restarts_](const JobStory& story) {
+      if (desk_ && restarts_ == start) desk_->answer(client, story);
+    };
+    ask_all(allowed_calls(request.calls, ranks_of_job()), request.stacks, answer);
   }
+}
+
+int Supervisor::ranks_of_job() const {
+  return attempt_ ? attempt_->assignment().world_size : 1;
 }
 
 // By another node.
 void Supervisor::on_asked(const LinkEvent& event) {
-  const std::size_t most_calls = allowed_calls(event.calls);
+  const std::size_t most_calls = allowed_calls(event.calls, ranks_of_job());
   if (!event.stacks) return link_->tell_answer(event.question, own_view(most_calls));
   take_asked_stacks(most_calls, [this, question = event.question](const JobStory& own) {
     if (link_) link_->tell_answer(question, own);
@@ -104,10 +117,20 @@ void Supervisor::take_asked_stacks(std::size_t most_calls, std::function<void(Jo
   });
   if (asked_stacks_) return;
   asked_pids_ = attempt_ ? attempt_->living_pids() : std::vector<pid_t>();
-  asked_stacks_ = std::make_unique<StackTaker>(asked_pids_, Clock::now() + StackTaker::kUsualTime,
-                                               StackTaker::Options{.most_processes = asked_pids_.size()});
-  watch_readable(epoll_.get(), asked_stacks_->fd(), epoll_tag::kAskedStacks);
-  on_asked_stacks();
+  try {
+    asked_stacks_ = std::make_unique<StackTaker>(asked_pids_, Clock::now() + StackTaker::kUsualTime,
+                                                 StackTaker::Options{.most_processes = asked_pids_.size()});
+    watch_readable(epoll_.get(), asked_stacks_->fd(), epoll_tag::kAskedStacks);
+    on_asked_stacks();
+  } catch (const std::exception& error) {  // such as too many open files: a question ends no job
+    say("no stacks can be taken: {}", error.what());
+    asked_stacks_.reset();
+    tell_stacks(std::vector<std::optional<Stack>>(asked_pids_.size()));
+  }
+}
+
+void Supervisor::tell_stacks(const std::vector<std::optional<Stack>>& stacks) {
+  for (const auto& tell : std::exchange(stack_askers_, {})) tell(stacks);
 }
 
 void Supervisor::on_asked_stacks() {
@@ -116,7 +139,7 @@ void Supervisor::on_asked_stacks() {
   if (!asked_stacks_->finished()) return;
   const std::vector<std::optional<Stack>> stacks = asked_stacks_->take();
   asked_stacks_.reset();
-  for (const auto& tell : std::exchange(stack_askers_, {})) tell(stacks);
+  tell_stacks(stacks);
 }
 
 // The ranks have ended, and what is asked about them has no answer any more.

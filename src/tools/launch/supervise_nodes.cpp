@@ -244,14 +244,24 @@ void Supervisor::add_trace(const LinkEvent& event) {
   } catch (const Error& error) {
     say("another host's part of the trace: {}", error.message());
   }
+  link_->tick(Clock::now());  // there may be many, and each takes its time
 }
 
 // To the node that writes it, by the clock of the meeting.
 void Supervisor::send_traces(Timeline& own) {
   if (const auto clock = link_->clock()) own.shift(*clock);
   if (writes_trace()) return;
-  constexpr std::size_t kPartBytes = 8 * 1024 * 1024;
-  for (const std::string& part : own.pack(kPartBytes)) link_->tell_trace(to_hexadecimal(part), traced_restart_);
+  // What waits to be sent has a limit, and a host that says nothing for long is lost.
+  constexpr std::size_t kPartBytes = 4 * 1024 * 1024, kMostBytes = 96 * 1024 * 1024;
+  std::size_t sent = 0;
+  for (const std::string& part : own.pack(kPartBytes)) {
+    if (sent += 2 * part.size(); sent > kMostBytes) {
+      say("this host's part of the trace is too large to be sent whole; take a smaller --trace-limit");
+      return;
+    }
+    link_->tell_trace(to_hexadecimal(part), traced_restart_);
+    link_->tick(Clock::now());
+  }
 }
 
 void Supervisor::tell_failure(int local_rank) {
@@ -303,9 +313,14 @@ JobResult Supervisor::run_with_others() {
   // One without ranks has no directory of theirs in which it could be asked.
   std::optional<JobDirectory> watching;
   if (parts_.spec.local_ranks() == 0) {
-    watching.emplace(parts_.job_id);
-    watching->create();
-    open_desk(watching->path());
+    try {
+      watching.emplace(parts_.job_id);
+      watching->create();
+      open_desk(watching->path());
+    } catch (const LaunchError& error) {  // the job does not need it
+      say("coljob cannot ask here: {}", error.what());
+      watching.reset();
+    }
   }
   for (;;) {
     LinkEvent event = next_news(own ? &*own : nullptr);

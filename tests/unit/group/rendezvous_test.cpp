@@ -98,7 +98,7 @@ TEST_CASE("rendezvous: a rank that could not use another backend may come with t
       } catch (const col::Error& error) {
         col::test::expect(error.code() == ErrorCode::unavailable, error.what());
       }
-      col::test::expect(name_scope(context)->get("member/1").has_value(), "it has said so");
+      col::test::expect(name_scope(context)->get("m/1").has_value(), "it has said so");
       context.spec().store->set("it has given up", "");
       context.spec().store->wait_for("the leader is there", 10s);
     } else {

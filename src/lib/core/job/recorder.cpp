@@ -41,6 +41,7 @@ int RankRecord::enter_group(std::string_view name, std::uint64_t token) noexcept
     const std::size_t group = 1 + (first + i) % kNumbers;
     std::uint64_t free = 0;
     if (!recorder_->tokens[group].compare_exchange_strong(free, kClaimed, std::memory_order_acquire)) continue;
+    recorder_->times.tokens[group].store(0, std::memory_order_release);  // whose name it was
     recorder_->names[group].store(name);
     recorder_->last[group].store(0, std::memory_order_release);
     recorder_->times.tokens[group].store(std::max(token, kClaimed + 1), std::memory_order_release);
@@ -215,6 +216,7 @@ std::vector<RecordedGroup> RankRecord::groups_ever() const {
 void RankRecord::clear_history() noexcept {
   for (core::Word& token : recorder_->tokens) token.store(0, std::memory_order_release);
   for (core::Word& token : recorder_->times.tokens) token.store(0, std::memory_order_release);
+  for (core::TimesLayout::Entry& entry : recorder_->times.calls) entry.number.store(0, std::memory_order_release);
   recorder_->times.waited_ns.store(0, std::memory_order_release);
   for (core::NotedLabel& label : recorder_->labels) label.number.store(0, std::memory_order_release);
   for (auto& name : recorder_->algorithms) name.store({});

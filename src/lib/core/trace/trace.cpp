@@ -66,6 +66,7 @@ struct Place {
   std::mutex mutex;
   std::string job, file;
   int written = 0;
+  pid_t process = ::getpid();
 
   static Place& instance() {
     static auto* const place = new Place;
@@ -205,6 +206,7 @@ void Trace::add_step(Cursor& cursor, const TracedCall& call, const TracedStep& s
 namespace {
 
 void write_at_exit() noexcept {
+  if (::getpid() != Place::instance().process) return;  // a forked child has what is its parent's
   try {
     end_trace(Place::instance().file);
   } catch (const std::exception& error) {

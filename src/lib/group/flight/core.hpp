@@ -55,8 +55,7 @@ class Core {
   const Surroundings& surroundings() const { return spec_.surroundings; }
   RankRecord* record() const { return spec_.surroundings.record; }  // null if there is none
   // For the flight recorder: a call of this group has ended, or was started. Returns the time; 0: there is no recorder.
-  std::uint64_t note(std::uint64_t sequence, Collective op, CallDetails details, bool ended) const noexcept {
-    details.label = label_;
+  std::uint64_t note(std::uint64_t sequence, Collective op, const CallDetails& details, bool ended) const noexcept {
     return record() != nullptr ? record()->note(noted_group_, sequence, op, details, ended) : 0;
   }
   // For the same: the operation that note() is said next has waited since then, or is a long one.

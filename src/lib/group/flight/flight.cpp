@@ -260,7 +260,7 @@ void Flight::note_end(const Pending& pending) {
     const int peer = leg.peer == kAnyPeer ? pending.source : leg.peer;
     const int partner = peer >= 0 ? core_.world_rank(peer) : -1;
     note(leg.sending ? Collective::send : Collective::recv,
-         {.dtype = leg.view.dtype, .count = leg.view.count, .partner = partner, .tag = leg.tag},
+         {.dtype = leg.view.dtype, .count = leg.view.count, .partner = partner, .tag = leg.tag, .label = pending.label},
          leg.numbered ? leg.number : 0);
   }
 }
@@ -276,7 +276,7 @@ CallDetails Flight::details(const Pending& pending) const {
     if (!decision->recorded) decision->recorded = core_.record()->algorithm(decision->algorithm);
     details.algorithm = *decision->recorded;
   }
-  details.label = core_.label();
+  details.label = pending.label;
   return details;
 }
 
@@ -290,7 +290,7 @@ void Flight::trace(core::Trace& timeline, const Pending& pending, Collective op,
   call.algorithm = traced_algorithm(pending);
   call.number = number;
   call.details = details;
-  call.details.label = core_.label();
+  call.details.label = pending.label;
   timeline.add(core_.cursor(), call);
 }
 

@@ -48,6 +48,7 @@ class Pending : public CollectiveCall {
   std::string_view name = "";  // "allreduce"
   std::uint64_t sequence = 0;
   std::uint64_t fingerprint = 0;
+  std::uint16_t label = 0;  // of Group::annotate(), when it began
   Duration timeout = {};
   std::uint64_t began = 0;  // ticks; 0: nobody wants a timeline
   bool started = false;     // the rank waits for it later

@@ -192,6 +192,10 @@ std::string with_reason(std::string_view backend, std::string_view why_not) {
   return fmt::format("{}{}{}", backend, kBeforeReason, why_not);
 }
 
+std::string wanted_backend(const Member& member) {
+  return member.backend.substr(0, member.backend.find(kBeforeReason));
+}
+
 bool gave_up_another(const Member& member, std::string_view backend) {
   const std::size_t end = member.backend.find(kBeforeReason);
   return end != std::string::npos && member.backend.substr(0, end) != backend;

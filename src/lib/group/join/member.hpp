@@ -39,6 +39,8 @@ struct Member {
 
 // What a rank announces that cannot use the backend which it wants, so that the others do not wait for it.
 std::string with_reason(std::string_view backend, std::string_view why_not);
+// The backend of either kind of announcement, without the reason.
+std::string wanted_backend(const Member& member);
 // Whether it is such an announcement of a rank that wanted another backend than this: of an earlier attempt, after
 // which its program may ask for another one.
 bool gave_up_another(const Member& member, std::string_view backend);

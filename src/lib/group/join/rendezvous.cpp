@@ -49,6 +49,8 @@ using std::chrono::milliseconds;
 constexpr Duration kVotingTime = milliseconds(300);
 // When rank 0 starts a new attempt, it removes an older refusal. It gets this long to do so.
 constexpr Duration kStaleRefusal = milliseconds(300);
+// How long one that has given up another backend may take to come with this one.
+constexpr Duration kStaleAnnouncement = milliseconds(2000);
 // When a waiting rank first looks which others have come. It is later if there are many ranks. And the longest time
 // between looks.
 constexpr Duration kFirstLook = milliseconds(200), kLookForEach = milliseconds(2);
@@ -75,6 +77,20 @@ std::string answer_key(std::uint64_t nonce) {
 }
 std::string roster_key(std::uint64_t token) {
   return fmt::format("roster/{:x}", token);
+}
+
+// Where rank 0 says that a rank cannot use the backend that this one wants.
+std::string lack_key(const Member& self) {
+  return fmt::format("lacks/{}", wanted_backend(self));
+}
+
+// Nothing if another version of col has written it, or nobody's.
+std::optional<Member> readable(const std::string& text) {
+  try {
+    return Member::decode(text);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 using Kind = store::Call::Kind;
@@ -126,6 +142,7 @@ class Attempt {
   bool still_there();
   Roster answer();
   [[noreturn]] void refuse();
+  [[noreturn]] void refuse_unreadable(int rank);
   void say_missing();
 
   Roster follow();
@@ -188,6 +205,8 @@ store::Call Attempt::announcement() const {
 bool Attempt::is_announced(const store::Call& call) {
   announced_ = call.answer == call.expected || call.answer == call.value;  // the latter: of a try whose answer was late
   if (!announced_ && call.answer) require_abandoned(*call.answer);
+  // Rank 0 may have read the one that stood there: as if that had been taken back.
+  if (announced_ && call.expected && call.answer == call.expected) scope_.add(kTakenBack, 1);
   expected_ = call.answer;
   return announced_;
 }
@@ -195,7 +214,8 @@ bool Attempt::is_announced(const store::Call& call) {
 void Attempt::require_abandoned(std::string_view announcement) const {
   const Member other = Member::decode(announcement);
   const bool own = other.process_nonce == self_.process_nonce;
-  if (own || is_gone(other.peer.pid, other.peer.boot_id, other.peer.pid_namespace)) return;
+  const bool declined = gave_up_another(other, {});  // its process may live, and has nothing to do with this group
+  if (own || declined || is_gone(other.peer.pid, other.peer.boot_id, other.peer.pid_namespace)) return;
   throw Error(
       ErrorCode::already_initialized,
       fmt::format("rank {} (pid {} on {}) has already joined: this rank was started twice, or restarted under the "
@@ -264,7 +284,7 @@ void Attempt::decline() {
     ask(calls);
     if (!is_announced(calls.front())) wait_.check();
   }
-  if (self_.peer.rank == 0) scope_.set(kRefused, encode_error(*disagreement(group_, {{0, self_}})));
+  if (self_.peer.rank == 0) scope_.set(lack_key(self_), encode_error(*disagreement(group_, {{0, self_}})));
 }
 
 // ---- Rank 0
@@ -272,12 +292,13 @@ void Attempt::decline() {
 Roster Attempt::lead() {
   while (!announced_) {
     std::vector<store::Call> calls{{.kind = Kind::erase, .key = std::string(kRefused)},
+                                   {.kind = Kind::erase, .key = lack_key(self_)},
                                    {.kind = Kind::erase, .key = std::string(kMissing)},
                                    {.kind = Kind::get, .key = std::string(kTakenBack)},
                                    announcement()};
     ask(calls);
-    taken_back_ = calls[2].answer;
-    if (!is_announced(calls[3])) wait_.check();
+    taken_back_ = calls[3].answer;
+    if (!is_announced(calls[4])) wait_.check();
   }
   do {
     while (!gather()) {
@@ -294,6 +315,7 @@ bool Attempt::gather() {
   std::vector<store::Call> calls;
   std::vector<int> ranks;
   bool odd = false, is_stale = false;
+  int unreadable = -1;
   const auto look_for = [&](int rank) {
     calls.push_back({.kind = Kind::wait, .key = member_key(rank)});
     ranks.push_back(rank);
@@ -304,17 +326,25 @@ bool Attempt::gather() {
   }
   std::size_t absent = calls.size() - 1;
   describe_missing();
-  const bool all = absent == 0 || ask_until_look(calls, [&](std::size_t i) {
-                     Member member = Member::decode(*calls[i].answer);
-                     if (gave_up_another(member, self_.backend)) {
-                       is_stale = true;
-                       return true;
-                     }
-                     odd = odd || !agree(self_, member);
-                     members_.emplace(ranks[i], std::move(member));
-                     if (ranks[i] < size) --absent;
-                     return !odd && absent > 0;
-                   });
+  const bool all =
+      absent == 0 || ask_until_look(calls, [&](std::size_t i) {
+        std::optional<Member> read = readable(*calls[i].answer);
+        if (!read) {
+          unreadable = ranks[i];
+          return false;
+        }
+        Member& member = *read;
+        // Of an earlier attempt, unless it stands for long.
+        if (gave_up_another(member, self_.backend) && Deadline::Clock::now() - started_ < kStaleAnnouncement) {
+          is_stale = true;
+          return true;
+        }
+        odd = odd || !agree(self_, member);
+        members_.emplace(ranks[i], std::move(member));
+        if (ranks[i] < size) --absent;
+        return !odd && absent > 0;
+      });
+  if (unreadable >= 0) refuse_unreadable(unreadable);
   if (odd) refuse();
   // What stands there is soon replaced. Nobody answers rank 0: this waits a moment.
   if (all && absent > 0 && is_stale) doze(scope_, answer_key(self_.nonce), wait_);
@@ -409,12 +439,25 @@ void Attempt::refuse() {
   }
   const Error error = *disagreement(group_, members_);
   const std::string text = encode_error(error);
-  std::vector<store::Call> calls{{.kind = Kind::set, .key = std::string(kRefused), .value = text}};
+  // One who falls back to another backend does not care who lacks this one.
+  const bool is_lack = error.code() == ErrorCode::unavailable;
+  std::vector<store::Call> calls{
+      {.kind = Kind::set, .key = is_lack ? lack_key(self_) : std::string(kRefused), .value = text}};
   for (const auto& [rank, member] : members_) {
     calls.push_back({.kind = Kind::erase, .key = member_key(rank)});
     if (rank != 0) calls.push_back({.kind = Kind::set, .key = answer_key(member.nonce), .value = text});
   }
   ask(calls);
+  throw error;
+}
+
+void Attempt::refuse_unreadable(int rank) {
+  const Error error(ErrorCode::mismatch,
+                    fmt::format("rank {} announces itself in words that this version of col ({}) cannot read; install "
+                                "one version on all hosts",
+                                rank, own_version()),
+                    group_, rank);
+  scope_.set(kRefused, encode_error(error));
   throw error;
 }
 
@@ -444,10 +487,13 @@ Roster Attempt::follow() {
 std::optional<std::string> Attempt::look() {
   std::vector<store::Call> calls{{.kind = Kind::get, .key = answer_key(self_.nonce)},
                                  {.kind = Kind::get, .key = std::string(kRefused)},
-                                 {.kind = Kind::get, .key = std::string(kMissing)}};
+                                 {.kind = Kind::get, .key = std::string(kMissing)},
+                                 {.kind = Kind::get, .key = lack_key(self_)}};
   ask(calls);
   if (calls[0].answer) return calls[0].answer;
-  if (calls[1].answer && Deadline::Clock::now() - started_ > kStaleRefusal) return calls[1].answer;
+  const bool counts = Deadline::Clock::now() - started_ > kStaleRefusal;
+  if (counts && calls[1].answer) return calls[1].answer;
+  if (counts && calls[3].answer) return calls[3].answer;
   if (calls[2].answer) heard_ = decoded<std::vector<int>>(*calls[2].answer, "list of missing ranks");
   // Rank 0 may be one of them. Many ranks do not look for one another before it has had time to come, and to speak.
   if (!heard_ && (std::exchange(has_looked_, true) || self_.world_size <= kFewRanks)) collect(self_.world_size);

@@ -52,8 +52,11 @@ bool Messages::exchange_at_once(const Leg& leg, const Options& options) {
   std::uint64_t at_ns = 0;
   if (ended) {
     const std::uint64_t number = ++*alike.number;
-    const CallDetails details{
-        .dtype = leg.view.dtype, .count = leg.view.count, .partner = core_.world_rank(leg.peer), .tag = leg.tag};
+    const CallDetails details{.dtype = leg.view.dtype,
+                              .count = leg.view.count,
+                              .partner = core_.world_rank(leg.peer),
+                              .tag = leg.tag,
+                              .label = core_.label()};
     at_ns = core_.note(starter_.last(), op, details, true);
     if (timeline != nullptr) trace(*timeline, began, op, details, number);
   }
@@ -75,7 +78,6 @@ void Messages::trace(core::Trace& timeline, std::uint64_t began, Collective op, 
   call.sequence = starter_.last();
   call.number = number;
   call.details = details;
-  call.details.label = core_.label();
   timeline.add(core_.cursor(), call);
 }
 
@@ -177,6 +179,7 @@ PendingPtr Messages::begin(std::string_view name, std::vector<Leg> legs, const O
   // The number in the record stays that of the last collective, because the search for a straggler compares
   // collectives.
   pending->sequence = starter_.last();
+  pending->label = core_.label();
   const core::Trace* const timeline = core::Trace::on();
   pending->began = timeline != nullptr ? timeline->ticks() : 0;
   pending->started = !blocking;

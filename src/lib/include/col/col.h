@@ -496,8 +496,8 @@ COL_API int32_t col_group_explain(const col_group* group, int32_t collective, si
  * col_text_free(). Not collective, does not block. */
 COL_API int32_t col_group_algorithms(const col_group* group, int32_t collective, char** names, col_error** error);
 /* Later calls of this rank in this group carry the label: in `coljob`, in reports and in traces. An empty one ends
- * that. Not collective, and never compared: the ranks' labels may differ. Does not block, but for a call of another
- * thread in the group. */
+ * that. Not collective, does not block, and never compared: the ranks' labels may differ. While another thread's call
+ * uses the group: invalid_argument. */
 COL_API int32_t col_group_annotate(col_group* group, const char* label, col_error** error);
 
 #ifdef __cplusplus

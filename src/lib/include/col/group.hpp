@@ -353,8 +353,8 @@ class COL_EXPORT Group {
   // those that cannot serve a given call, then the backend's own. Not collective. Any thread may ask.
   std::vector<std::string> algorithms(Collective collective) const;
   // Later calls of this rank in this group carry the label: in `coljob`, in reports and in traces. An empty one ends
-  // that. 47 bytes of it are kept, and a process may use 65,535 different ones. Not collective, and never compared: the
-  // ranks' labels may differ. Throws invalid_argument for a label with control characters.
+  // that. 47 bytes of it are kept. Not collective, and never compared: the ranks' labels may differ. Throws
+  // invalid_argument for control characters and while another thread's call uses the group; not_initialized.
   void annotate(std::string_view label);
   // Turns the recording of executed steps on or off. Recording costs time and memory: it is for tests and teaching.
   void record_trace(bool on);

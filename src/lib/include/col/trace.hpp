@@ -17,8 +17,8 @@ namespace col {
 
 inline constexpr std::uint64_t kTraceBytes = std::uint64_t{256} << 20;
 
-// From now on, this process keeps when each of its calls begins and ends: of the last ones as many as a file of
-// `most_bytes` holds. Does nothing if it does so already. Throws resource, if there is no memory for them.
+// From now on, this process keeps when each of its calls begins and ends: of the last 262,144 as many as a file of
+// `most_bytes` holds. Does nothing if it does so already. Its memory stays taken (16 MiB at most). Throws resource.
 COL_EXPORT void start_trace(std::uint64_t most_bytes = kTraceBytes);
 // Ends that, and adds what was kept to the file `path`. Other processes of the job may name the same file: each adds
 // its part. A file of another job, or of an earlier call of this process, is replaced. Returns false, and writes

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 
 #include "colcheck/engine/forms.hpp"
 #include "colcheck/engine/mix.hpp"
+#include "colcheck/engine/property.hpp"
 #include "colcheck/faults/judge.hpp"
 #include "colcheck/faults/rank_drills.hpp"
 #include "colcheck/properties/list.hpp"
@@ -68,7 +70,8 @@ std::vector<Planned> all_hangs() {
 
 void add_explained(const Selection& selection, std::vector<Case>& all) {
   DrillCases drills(selection, "why", drill_ranks(selection, 3), all);
-  const std::vector<std::string> backends = drills.backends();
+  std::vector<std::string> backends = drills.backends();
+  std::erase_if(backends, is_over_hosts);  // each host has a page of its own
   if (backends.empty()) return;
   std::vector<Planned> hangs = all_hangs();
   std::mt19937_64 random(mix(selection.seed, 71));

@@ -41,7 +41,7 @@ _colrun_value() {
     --compat) compgen -W 'mpi' -- "$2" ;;
     --display) compgen -W 'map' -- "$2" ;;
     --inject) compgen -W 'kill: stop: slow:' -- "$2" ;;
-    --hostfile | --env-file | --config | --json) compgen -f -- "$2" ;;
+    --hostfile | --env-file | --config | --json | --trace) compgen -f -- "$2" ;;
     --output)
       if [[ $2 == file=* ]]; then compgen -P file= -f -- "${2#file=}"; else compgen -W 'file=' -- "$2"; fi
       ;;

@@ -3,7 +3,7 @@
 
 _coltools_words='allreduce reduce broadcast allgather allgatherv reduce_scatter reduce_scatterv gather gatherv scatter scatterv
 alltoall alltoallv scan exscan barrier pingpong oneway bidirectional sendrecv all'
-_coltools_commands='compare noise algorithms tune explain simulate draw pairs bisect suite self-test help'
+_coltools_commands='compare noise algorithms tune explain simulate draw pairs bisect nodes suite self-test help'
 
 # _coltools_learn PROGRAM [COMMAND]: what its --help-all says, once in a shell: options with a value, and the others.
 declare -gA _coltools_flags _coltools_valued
@@ -21,8 +21,8 @@ _coltools_learn() {
 _coltools_value() {
   case $2 in
     --json | --csv | --html | --plot | --junit | -o | --output) compgen -f -- "$3" ;;
-    --backend) compgen -W 'auto shm hosts gloo ucx nccl' -- "$3" ;;
-    --require) compgen -W 'shm hosts gloo ucx nccl cpu cuda torch' -- "$3" ;;
+    --backend) compgen -W 'auto shm hosts hosts_ucx gloo ucx nccl' -- "$3" ;;
+    --require) compgen -W 'shm hosts hosts_ucx gloo ucx nccl cpu cuda torch' -- "$3" ;;
     --device) compgen -W 'all cpu cuda' -- "$3" ;;
     --only | --skip) compgen -W "$("$1" --list 2>/dev/null | cut -d' ' -f1)" -- "$3" ;;
     --op) compgen -W 'sum product min max avg band bor bxor' -- "$3" ;;
@@ -35,7 +35,7 @@ _coltools_value() {
     --bound) compgen -W 'strict warn off' -- "$3" ;;
     --sync) compgen -W 'window barrier' -- "$3" ;;
     --root) compgen -W 'all rotate' -- "$3" ;;
-    --interpreter) compgen -c -- "$3" ;;
+    --interpreter | --fault-start) compgen -c -- "$3" ;;
   esac
 }
 

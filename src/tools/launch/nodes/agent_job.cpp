@@ -41,7 +41,7 @@ using nlohmann::json;
 using tools::exit_code::kLauncher;
 using Texts = std::vector<std::string>;
 
-constexpr int kVersion = 4;
+constexpr int kVersion = 5;
 // What ranks on other hosts get of this one's environment, besides what -x says.
 constexpr std::array<std::string_view, 6> kForwarded = {"COL_", "COLRUN_", "NCCL_", "GLOO_", "OMP_", "UCX_"};
 // Of these, what belongs to this host or to the job around it.

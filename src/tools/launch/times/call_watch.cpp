@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <string>
 
 #include <col/types.hpp>
 
 namespace col::launch {
 namespace {
+
+// Those that come after many.
+const std::string kOtherGroups = "(other groups)";
 
 // Calls that wait for the entries of other ranks. More are in the recorder of no rank.
 constexpr std::size_t kMostOpen = 2 * RankRecord::kRecordedCalls;
@@ -81,9 +85,14 @@ void CallWatch::learn_groups(const ControlPage& page) {
 }
 
 CallWatch::Site& CallWatch::site(int local_rank, const std::string& group, Collective op) {
-  Site& site = ranks_[static_cast<std::size_t>(local_rank)].sites[{group, op}];
+  // A program may make a group for each step.
+  constexpr std::size_t kMostSites = 256;
+  auto& sites = ranks_[static_cast<std::size_t>(local_rank)].sites;
+  const bool fits = sites.size() < kMostSites || sites.contains({group, op});
+  const std::string& name = fits ? group : kOtherGroups;
+  Site& site = sites[{name, op}];
   if (site.found.op.empty()) {
-    site.found.group = group;
+    site.found.group = name;
     site.found.op = to_string(op);
   }
   return site;

@@ -135,6 +135,7 @@ class RankTable {
       for (std::size_t i = 0; i < count; ++i) put(rows[i + 1], column.cells[i].text, column.cells[i].tone);
     }
     tools::Style style = options_.style;
+    style.columns = 0;  // it fits already
     // What has colours cannot be cut.
     style.colour = style.colour && total() <= options_.columns;
     const std::string text = tools::render_table(rows, style);

@@ -92,6 +92,7 @@ class Connecting {
   json read(const std::string& key, int from);
   json decoded(const std::string& text, int from) const;
   void sleep_unless(const std::function<bool()>& look, Duration at_most);
+  void require_whole() const;
   void give_up(const Error& error) noexcept;
   Error with_missing(const Error& error);
   void forget_keys();
@@ -114,6 +115,7 @@ class Connecting {
 void Connecting::lead() {
   if (!places_.use_memfd || !lead_memfd()) lead_file();
   segment_->set_tuning(tuner_(*segment_, segment_->processors().value_or(1)));
+  require_whole();
   segment_->decide(Verdict::used);
 }
 
@@ -173,10 +175,16 @@ std::optional<std::string> Connecting::await_all() {
       interval = std::min(2 * interval, kLongestLook);
       next_look = now + interval;
     }
+    require_whole();
     sleep_unless([&] { return absent.empty() || std::any_of(absent.begin(), absent.end(), is_here); }, next_look - now);
   }
   wait_.describe(std::string("the store to forget an offer"));
   return refusal;
+}
+
+// A rank that is here may give up before all are.
+void Connecting::require_whole() const {
+  if (const auto why = segment_->abort_error()) throw *why;
 }
 
 // Takes those off `absent` that refuse, and returns why the first of them does.
@@ -215,12 +223,14 @@ void Connecting::follow() {
   }
 }
 
-// Whether the segment is used. If the group has ended meanwhile, the next offer says why.
+// Whether the segment is used. If a rank has given up meanwhile, nobody may be left who makes another offer.
 bool Connecting::await_verdict() {
   wait_.describe(fmt::format("rank {} to see that all ranks share memory", names_.of(0)));
   const auto is_decided = [&] { return segment_->verdict() != Verdict::none || segment_->aborted(); };
   while (!is_decided()) sleep_unless(is_decided, Duration::max());
-  return segment_->verdict() == Verdict::used;
+  const Verdict verdict = segment_->verdict();
+  if (verdict == Verdict::none) require_whole();
+  return verdict == Verdict::used;
 }
 
 void Connecting::accept(const json& what) {
