@@ -48,7 +48,7 @@ def main(path, *options):
     need(isinstance(trace, dict) and isinstance(trace.get("traceEvents"), list), "no object with a list traceEvents")
     need(trace.get("displayTimeUnit") in ("ms", "ns"), "displayTimeUnit is ms or ns")
     # Of the clocks of hosts, and of a process's two clocks.
-    error_ns = int(trace["otherData"]["clock_error_ns"]) + 500
+    error_ns = int(trace["otherData"]["clock_error_ns"]) + 5000
     tracks, arrows, names = collections.defaultdict(list), collections.defaultdict(dict), {}
     calls, rounds, counters, labels = collections.Counter(), 0, 0, set()
     for event in trace["traceEvents"]:

@@ -71,7 +71,7 @@ completes() {  # completes LINE EXPECTED…
 }
 : >"$out" >"$err"
 cd "$work/man" || exit 1
-completes 'colbench no' noise
+completes 'colbench noi' noise
 completes 'colbench allg' allgather allgatherv
 completes 'colbench help tu' tune
 completes 'colbench allreduce --lau' --launches

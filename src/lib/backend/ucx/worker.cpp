@@ -63,7 +63,7 @@ void set(const Config& config, const char* name, const std::string& value) {
 
 // UCX ends the process where its thread finds no descriptor.
 void require_descriptors() {
-  std::array<core::UniqueFd, 16> held;
+  std::array<core::UniqueFd, 32> held;
   for (core::UniqueFd& one : held) {
     one.reset(::eventfd(0, EFD_CLOEXEC));
     if (!one)

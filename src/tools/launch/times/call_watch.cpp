@@ -86,9 +86,9 @@ void CallWatch::learn_groups(const ControlPage& page) {
 
 CallWatch::Site& CallWatch::site(int local_rank, const std::string& group, Collective op) {
   // A program may make a group for each step.
-  constexpr std::size_t kMostSites = 256;
+  constexpr std::size_t kMostKept = 256;
   auto& sites = ranks_[static_cast<std::size_t>(local_rank)].sites;
-  const bool fits = sites.size() < kMostSites || sites.contains({group, op});
+  const bool fits = sites.size() < kMostKept || sites.contains({group, op});
   const std::string& name = fits ? group : kOtherGroups;
   Site& site = sites[{name, op}];
   if (site.found.op.empty()) {
