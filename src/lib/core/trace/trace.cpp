@@ -19,6 +19,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -146,8 +147,10 @@ void Trace::start(std::uint64_t most_events, const std::string& file) {
   const std::lock_guard lock(starting);
   if (on() != nullptr) return;
   // Never freed: a call that has begun while it was on may still write to it.
-  on_.store(new Trace(std::max(most_events / kTraceChunk, std::uint64_t{1}) * kTraceChunk, file),
-            std::memory_order_release);
+  static auto* const all = new std::vector<Trace*>;
+  all->push_back(nullptr);
+  all->back() = new Trace(std::max(most_events / kTraceChunk, std::uint64_t{1}) * kTraceChunk, file);
+  on_.store(all->back(), std::memory_order_release);
 }
 
 Trace* Trace::stop() noexcept {
