@@ -162,9 +162,9 @@ bool GuardedContext::turn(std::unique_lock<std::mutex>& lock, Duration timeout) 
 }
 
 void GuardedContext::hand_on() noexcept {
-  // The event thread does it, if no call comes before.
-  const bool is_seen_to = aside_ == Aside::for_calls;
-  if (!dirty_.empty() && !is_seen_to && !std::exchange(will_speak_, true)) poller_.set_alarm(kMostSilence);
+  // Whoever has sent waits to hear that it was taken, and the event thread is not there to say so soon.
+  if (aside_ == Aside::for_calls) flush();
+  if (!dirty_.empty() && !std::exchange(will_speak_, true)) poller_.set_alarm(kMostSilence);
   for (const int r : std::exchange(unfinished_, {})) {
     if (Peer& peer = peer_of(r); peer.is_open())
       poller_.rewatch(peer.connection->socket(), event_id(Target::connection, static_cast<std::uint32_t>(r)));
