@@ -120,9 +120,9 @@ def test_others_are_told_of_an_interrupt():
     assert out.count("interrupted") == 1 and out.count("told Aborted") == 2, (code, out, err)
 
 
-def test_interrupt_while_the_group_is_made():
+def test_interrupt_while_the_group_is_made(tmp_path):
     process = subprocess.Popen(
-        [sys.executable, "-c", "import col; print('waiting', flush=True); col.init(store='file://' + __import__('tempfile').mkdtemp(), rank=0, world_size=2)"],
+        [sys.executable, "-c", f"import col; print('waiting', flush=True); col.init(store='file://{tmp_path}', rank=0, world_size=2)"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )
     assert process.stdout.readline() == "waiting\n"

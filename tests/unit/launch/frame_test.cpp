@@ -7,6 +7,7 @@
 
 #include "common/text.hpp"
 #include "support/catch.hpp"
+#include "unit/launch/joined_ranks.hpp"
 
 using namespace col::launch;
 using col::RankActivity;
@@ -14,29 +15,11 @@ using State = RankActivity::State;
 
 namespace {
 
-constexpr std::uint64_t kNow = 100'000'000'000;
-
 JobStory job(int ranks) {
-  JobStory story;
+  JobStory story = joined_ranks(ranks, 4000, "data_parallel", "allreduce", 123'456);
   story.job_id = "20261126-144108-6812-3c1eeb48";
   story.command_line = {"/home/ada/my_trainer", "--epochs", "90"};
   story.seconds = 12.3;
-  for (int rank = 0; rank < ranks; ++rank) {
-    RankStory one;
-    one.rank = one.local_rank = rank;
-    one.status.pid = 4000 + rank;
-    one.seen_ns = kNow;
-    one.last.emplace();
-    one.last->state = State::joined;
-    one.last->rank = rank;
-    one.last->pid = 4000 + rank;
-    one.last->group = "data_parallel";
-    one.last->op = "allreduce";
-    one.last->sequence = 123'456;
-    one.last->since_ns = kNow - 14'000'000'000;
-    one.history.groups = {{"data_parallel", 7, 123'456}};
-    story.ranks.push_back(one);
-  }
   return story;
 }
 

@@ -9,6 +9,7 @@
 #include "launch/report/metrics_text.hpp"
 #include "launch/report/why_table.hpp"
 #include "support/catch.hpp"
+#include "unit/launch/joined_ranks.hpp"
 
 using namespace col::launch;
 using col::CallDetails;
@@ -20,28 +21,9 @@ using Cause = Why::Cause;
 
 namespace {
 
-constexpr std::uint64_t kNow = 100'000'000'000;
-
 // Ranks that have joined, and are members of `default`, in which they have made so many calls.
 JobStory job(int ranks, std::uint64_t calls = 0) {
-  JobStory story;
-  for (int rank = 0; rank < ranks; ++rank) {
-    RankStory one;
-    one.rank = one.local_rank = rank;
-    one.status.pid = 100 + rank;
-    one.seen_ns = kNow;
-    one.last.emplace();
-    one.last->state = State::joined;
-    one.last->rank = rank;
-    one.last->pid = 100 + rank;
-    one.last->group = "default";
-    one.last->op = "barrier";
-    one.last->sequence = calls;
-    one.last->since_ns = kNow - 14'000'000'000;
-    one.history.groups = {{"default", 7, calls}};
-    story.ranks.push_back(one);
-  }
-  return story;
+  return joined_ranks(ranks, 100, "default", "barrier", calls);
 }
 
 RankActivity& last(JobStory& story, std::size_t rank) {
