@@ -1,5 +1,6 @@
 #!/bin/bash
 # coljob: its commands and exit codes, on jobs that run, hang, have ended, or are none; and SIGQUIT to colrun.
+OWN_PROCESSES=${OWN_PROCESSES:-yes}
 . "$(dirname "$0")/lib.sh"
 : "${COLJOB:?set COLJOB to the coljob program}" "${PLANTED_HANG:?set PLANTED_HANG to the planted_hang program}"
 

@@ -4,7 +4,13 @@
 # $COLRUN is the program under test. TMPDIR is a directory of the test's own, so what a job leaves behind is seen. Every
 # process of the test carries COLTEST_TAG in its environment, so what a job leaves running is found, whatever it did to
 # its session and parent. Times are deadlines for events that come much sooner; nothing waits for a time to pass.
+#
+# With OWN_PROCESSES=yes set before, the test sees no processes but its own, where the system allows that: a job that meets by
+# a store is found in /proc, and the tests beside this one have such jobs.
 set -uo pipefail
+if [ "${OWN_PROCESSES:-}" = yes ] && unshare -rpfm --mount-proc true 2>/dev/null; then
+  OWN_PROCESSES=made exec unshare -rpfm --kill-child --mount-proc bash "$0" "$@"
+fi
 : "${COLRUN:?set COLRUN to the colrun program}"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/coltest.XXXXXX")

@@ -4,6 +4,7 @@
 #   planted_hangs.sh BACKEND HOW_MANY    or: planted_hangs.sh BACKEND NAME…    or: planted_hangs.sh BACKEND all
 #
 # BACKEND meeting: the ranks have no launcher, and meet by a store alone. BACKEND nccl: their buffers are on GPUs.
+OWN_PROCESSES=${OWN_PROCESSES:-yes}
 . "$(dirname "$0")/lib.sh"
 : "${COLJOB:?set COLJOB to the coljob program}" "${PLANTED_HANG:?set PLANTED_HANG to the planted_hang program}"
 backend=$1

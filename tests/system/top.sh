@@ -1,6 +1,7 @@
 #!/bin/bash
 # coljob top and colrun --watch: in terminals of several sizes, with all keys, and on every way out; and without a
 # terminal.
+OWN_PROCESSES=${OWN_PROCESSES:-yes}
 . "$(dirname "$0")/lib.sh"
 : "${COLJOB:?set COLJOB to the coljob program}" "${STEADY_JOB:?set STEADY_JOB to the steady_job program}"
 type python3 >/dev/null 2>&1 || { echo "python3 is missing: no terminal to test with"; exit 77; }

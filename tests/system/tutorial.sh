@@ -1,5 +1,6 @@
 #!/bin/bash
 # The programs of docs/tutorial do what its pages say.
+OWN_PROCESSES=${OWN_PROCESSES:-yes}
 . "$(dirname "$0")/lib.sh"
 : "${COLJOB:?}" "${HELLO:?}" "${SOLVER:?}" "${TRAINING:?}" "${OVERLAP:?}" "${TROUBLE:?}" "${PAGES:?set PAGES to docs/tutorial}"
 
