@@ -69,6 +69,49 @@ TEST_CASE("hosts messages: all to all, many in flight, of all sizes, arrive whol
   });
 }
 
+TEST_CASE("hosts messages: a small one to a neighbour needs no operation, and pairs with those that have one",
+          "[hosts]") {
+  if (!hosts_backend().starts_with("hosts")) return;
+  constexpr int kRounds = 40;
+  run_on_layouts([](HostRank& self) {
+    auto& at_once = dynamic_cast<ImmediateExtension&>(self.channel);
+    int without_operation = 0;
+    const auto send_to = [&](int peer, const Data& data) {
+      const bool went = at_once.send_at_once(peer, slot(1), data);
+      expect(!went || self.is_near(peer), "only to a neighbour");
+      if (!went) send(self.channel, peer, slot(1), data);
+      without_operation += went ? 1 : 0;
+    };
+    const auto receive_from = [&](int peer, int round) {
+      Data data(3, -1);
+      const bool came = round % 3 != 0 && at_once.receive_at_once(peer, slot(1), data);
+      expect(!came || self.is_near(peer), "only from a neighbour");
+      if (!came) recv(self.channel, peer, slot(1), data);
+      expect(data == message_of(peer, round, 3), "what was received");
+    };
+    bool has_neighbour = false;
+    for (int round = 0; round < kRounds; ++round) {
+      for (int peer = 0; peer < self.size(); ++peer) {  // the lower one of a pair sends first
+        if (peer == self.rank) continue;
+        has_neighbour = has_neighbour || self.is_near(peer);
+        if (self.rank < peer) send_to(peer, message_of(self.rank, round, 3));
+        receive_from(peer, round);
+        if (self.rank > peer) send_to(peer, message_of(self.rank, round, 3));
+      }
+    }
+    expect((without_operation > 0) == has_neighbour, "some go without an operation");
+  });
+  run_on_layouts([](HostRank& self) {
+    auto& at_once = dynamic_cast<ImmediateExtension&>(self.channel);
+    self.channel.abort(Error(ErrorCode::aborted, "the test says stop"));
+    Data data(3, -1);
+    for (int peer = 0; peer < self.size(); ++peer) {
+      if (peer == self.rank) continue;
+      expect(!at_once.send_at_once(peer, slot(1), data) && !at_once.receive_at_once(peer, slot(1), data), "broken");
+    }
+  });
+}
+
 TEST_CASE("hosts messages: a wait tells the peer by its rank in the group", "[hosts]") {
   run_on_layouts([](HostRank& self) {
     const int right = (self.rank + 1) % self.size(), left = (self.rank + self.size() - 1) % self.size();

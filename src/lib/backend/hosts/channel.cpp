@@ -38,7 +38,8 @@ HostsChannel::HostsChannel(std::string group, Layout layout, std::unique_ptr<Cha
       near_(std::move(near)),
       wire_(std::move(wire)),
       near_side_(extension_of<NearExtension>(near_.get(), group_)),
-      wire_side_(extension_of<WireExtension>(wire_.get(), group_)) {
+      wire_side_(extension_of<WireExtension>(wire_.get(), group_)),
+      near_at_once_(dynamic_cast<ImmediateExtension*>(near_.get())) {
   for (std::size_t place = 0; place < layout_.near.size(); ++place) {
     if (layout_.near[place] != layout_.rank) neighbours_.push_back(static_cast<int>(place));
   }
@@ -130,6 +131,17 @@ Ticket HostsChannel::post_recv(int peer, std::uint64_t slot, TensorView data) {
     }
     return Ticket{receive.id};
   });
+}
+
+// What breaks this channel breaks both sides: they say whether they can be used.
+bool HostsChannel::send_at_once(int peer, std::uint64_t slot, ConstTensorView data) noexcept {
+  return near_at_once_ != nullptr && side_of(peer) == Side::near &&
+         near_at_once_->send_at_once(layout_.place_of(peer), slot, data);
+}
+
+bool HostsChannel::receive_at_once(int peer, std::uint64_t slot, TensorView data) noexcept {
+  return near_at_once_ != nullptr && side_of(peer) == Side::near &&
+         near_at_once_->receive_at_once(layout_.place_of(peer), slot, data);
 }
 
 void HostsChannel::post(Operation& receive, Side side, int peer) {

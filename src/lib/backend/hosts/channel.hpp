@@ -25,7 +25,7 @@
 
 namespace col::hosts_backend {
 
-class HostsChannel final : public Channel {
+class HostsChannel final : public Channel, public ImmediateExtension {
  public:
   // `near` has the ranks of layout.near, in their order; it is null if there are no neighbours. `wire` has all ranks.
   // Throws internal if they lack the extensions that this takes.
@@ -39,6 +39,10 @@ class HostsChannel final : public Channel {
   // None: a collective of one side would leave the other one unattended. Plans serve every call.
   std::span<const NativeEntry> native_entries() const override { return {}; }
   Ticket start_native(const Request& request, WaitContext& wait) override;
+  // To neighbours only; the wire has operations for all messages.
+  bool send_at_once(int peer, std::uint64_t slot, ConstTensorView data) noexcept override;
+  bool receive_at_once(int peer, std::uint64_t slot, TensorView data) noexcept override;
+  bool begin_at_once(const Request& /*request*/) noexcept override { return false; }
   void abort(const Error& cause) noexcept override;
 
  private:
@@ -66,9 +70,10 @@ class HostsChannel final : public Channel {
   const core::ForkGuard fork_guard_;
   const std::unique_ptr<Channel> near_;
   std::unique_ptr<Channel> wire_;
-  NearExtension* const near_side_;  // of near_; null without neighbours
-  WireExtension* const wire_side_;  // of wire_
-  std::vector<int> neighbours_;     // by their numbers in near_
+  NearExtension* const near_side_;          // of near_; null without neighbours
+  WireExtension* const wire_side_;          // of wire_
+  ImmediateExtension* const near_at_once_;  // of near_; null if it has none
+  std::vector<int> neighbours_;             // by their numbers in near_
   Operations operations_;
   std::map<std::uint64_t, std::deque<Operation*>> lines_;  // by stream; the first of each is from any peer
   unsigned looks_ = 0;                                     // of ranks that wait for neighbours
