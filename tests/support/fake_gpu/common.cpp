@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <random>
 #include <sstream>
+#include <string_view>
 #include <thread>
 
 namespace fake_gpu {
@@ -66,8 +67,10 @@ CallLog::CallLog(const char* variable) {
 
 std::optional<int> CallLog::enter(const char* name) {
   std::lock_guard lock(mutex_);
-  ++calls_[name];
-  auto found = faults_.find(name);
+  const std::string_view entry(name);
+  const auto counted = calls_.find(entry);
+  ++(counted != calls_.end() ? counted : calls_.try_emplace(name).first)->second;
+  auto found = faults_.find(entry);
   if (found == faults_.end()) return std::nullopt;
   std::optional<int> code;
   std::erase_if(found->second, [&](Fault& fault) {

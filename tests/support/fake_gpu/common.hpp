@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -53,8 +54,8 @@ class CallLog {
   };
 
   std::mutex mutex_;
-  std::map<std::string, size_t> calls_;
-  std::map<std::string, std::vector<Fault>> faults_;
+  std::map<std::string, size_t, std::less<>> calls_;
+  std::map<std::string, std::vector<Fault>, std::less<>> faults_;
 };
 
 }  // namespace fake_gpu

@@ -1,6 +1,4 @@
 // Entry points: initialisation, devices, and the current context.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -26,8 +24,7 @@ CUresult CUDAAPI cuInit(unsigned int flags) {
     fail_if(flags != 0, CUDA_ERROR_INVALID_VALUE);
     if (call.machine.initialized) return;
     fail_on(make_devices(call.machine));
-    call.machine.process = getpid();
-    call.machine.initialized = true;
+    call.machine.start();
     call.lock.unlock();
     load_kernels_of_environment();
   });

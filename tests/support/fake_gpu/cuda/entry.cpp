@@ -102,9 +102,8 @@ CUresult release_primary(Machine& machine, Lock& lock, int device) {
 CUresult enter(Call& call, const char* name, Needs needs) {
   if (auto code = call_log().enter(name)) return static_cast<CUresult>(*code);
   if (inside_host_function()) return CUDA_ERROR_NOT_PERMITTED;
-  const int process = call.machine.process;
   // Looked at before the lock, which a child may have inherited locked.
-  if (process != 0 && process != getpid()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (call.machine.lost) return CUDA_ERROR_NOT_INITIALIZED;
   call.lock = Lock(call.machine.mutex);
   if (needs == Needs::nothing) return CUDA_SUCCESS;
   if (!call.machine.initialized) return CUDA_ERROR_NOT_INITIALIZED;

@@ -1,5 +1,7 @@
 #include "support/fake_gpu/cuda/machine.hpp"
 
+#include <pthread.h>
+
 #include "support/fake_gpu/cuda/stream.hpp"
 
 namespace fake_gpu {
@@ -23,6 +25,12 @@ std::string running_work(const Machine& machine) {
 Machine::Machine()
     : delay(number_setting("FAKE_GPU_DELAY_US", 0)),
       driver_version(static_cast<int>(number_setting("FAKE_GPU_DRIVER", 13000))) {}
+
+// A child is told, rather than asked for its pid at each of the many calls that only look at an event.
+void Machine::start() {
+  initialized = true;
+  [[maybe_unused]] static const int told = pthread_atfork(nullptr, nullptr, [] { machine().lost = true; });
+}
 
 DeviceMemory* Machine::memory_of(uint64_t address) const {
   const int device = device_of(address);

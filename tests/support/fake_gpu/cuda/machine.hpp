@@ -91,8 +91,8 @@ struct Machine {
 
   std::mutex mutex;
   std::condition_variable changed;
-  std::atomic<int> process{0};  // that called cuInit; a child of it has no driver
-  bool initialized = false;
+  std::atomic<bool> initialized{false};
+  std::atomic<bool> lost{false};  // in a child of the process that called cuInit: it has no driver
   bool held = false;
   bool holds_copies_to_device = false;
   std::chrono::microseconds delay;  // before each piece of work: FAKE_GPU_DELAY_US
@@ -109,6 +109,7 @@ struct Machine {
   std::vector<std::shared_ptr<Capture>> captures;  // going on, valid or not
   std::map<std::string, std::shared_ptr<KernelEntry>> kernels;
 
+  void start();                                     // all is there: cuInit has done its work
   DeviceMemory* memory_of(uint64_t address) const;  // null for host addresses
   int device_of(uint64_t address) const;            // -1 for host addresses
   void wait(Lock& lock, const std::string& what, const std::function<bool()>& done);

@@ -1,6 +1,5 @@
 #include "support/fake_gpu/cuda/work.hpp"
 
-#include <unistd.h>
 #include <algorithm>
 
 #include "support/fake_gpu/cuda/capture.hpp"
@@ -39,15 +38,13 @@ bool captured(const Streams& streams) {
 
 CUresult fake_gpu_start(void) {
   Machine& all = machine();
-  const int process = all.process;
-  if (process != 0 && process != getpid()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (all.lost) return CUDA_ERROR_NOT_INITIALIZED;
   {
     Lock lock(all.mutex);
     if (all.initialized) return CUDA_SUCCESS;
     const CUresult made = make_devices(all);
     if (made != CUDA_SUCCESS) return made;
-    all.process = getpid();
-    all.initialized = true;
+    all.start();
   }
   load_kernels_of_environment();
   return CUDA_SUCCESS;
