@@ -143,6 +143,12 @@ void keep_stronger(Values& values, Names some, Names others) {
 }
 
 void settle_alternatives(Values& values) {
+  const Given* scheduler = values.find("--scheduler");
+  const std::string_view name = scheduler == nullptr ? "" : std::string_view(scheduler->text);
+  if (name == "pbs" || name == "lsf")  // these list the hosts; the others' word may stand beside other options
+    keep_stronger(
+        values, {"--scheduler"},
+        {"--host", "--hostfile", "--rdzv-endpoint", "--master-addr", "--master-port", "--node-rank", "--nnodes"});
   keep_stronger(values, {"--host"}, {"--hostfile"});
   keep_stronger(values, {"--rdzv-endpoint"}, {"--master-addr", "--master-port"});
   keep_stronger(values, {"--host", "--hostfile"},

@@ -105,6 +105,12 @@ TEST_CASE("nodes: the hosts of PBS and LSF", "[colrun]") {
   CHECK(complaint("--scheduler pbs --host a p", pbs) ==
         "--scheduler pbs and --host both say which nodes there are; give one of them");
   CHECK_THAT(complaint("--scheduler pbs --nnodes 2 p", pbs), Contains("--scheduler pbs and --nnodes"));
+  // What was typed wins over what a file or the environment says.
+  const auto with = [&](const std::string& variable) { return in({"PBS_NODEFILE=" + lines.path(), variable}); };
+  CHECK(slots(spec("--host a:1 p", with("COLRUN_SCHEDULER=pbs")).nodes) == "a:1 ");
+  CHECK(slots(spec("--scheduler pbs p", with("COLRUN_HOST=a:1")).nodes) == "n2:3 n1:1 n1.cluster:1 ");
+  CHECK(slots(spec("--scheduler pbs p", with("COLRUN_NNODES=7")).nodes) == "n2:3 n1:1 n1.cluster:1 ");
+  CHECK(slots(spec("--scheduler none p", with("COLRUN_HOST=a:1")).nodes) == "a:1 ");
 }
 
 TEST_CASE("nodes: hosts over ssh", "[colrun]") {
