@@ -31,6 +31,7 @@ killed $((1 + RANDOM % 7)) $((1 + RANDOM % (epochs * steps)))
 killed 0 $((1 + RANDOM % (epochs * steps)))
 killed 3 $((4 * steps))  # in the test after an epoch
 killed 5 $((4 * steps + 1))
+killed 0 $((epochs * steps + 1))  # when all that is left to do is to say so
 
 # One after another: the second one dies in the group of seven, whose calls are counted anew.
 timeout --kill-after=5 60 "$COLRUN" -n 8 --keep-going bash -c '

@@ -137,6 +137,7 @@ int train(const col::Group& all, const TrainerOptions& options, Setup setup, con
     if (exit_code != 0) return exit_code;
   }
 
+  trainer.finish();
   const double accuracy = last ? last->test_accuracy : trainer.test_accuracy();
   const TrainingState state = trainer.state();
   Problem problem;

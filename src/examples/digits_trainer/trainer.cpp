@@ -94,6 +94,20 @@ EpochReport Trainer::train_and_survive(std::span<const std::uint32_t> order) {
   return report;
 }
 
+void Trainer::finish() {
+  bool others_test = false;  // the last epoch
+  for (bool all_are_here = !recovery_; !all_are_here;) {
+    try {
+      if (std::exchange(others_test, false)) (void)test_accuracy();
+      keep_state(0, 0);
+      place_.world.barrier();
+      all_are_here = true;
+    } catch (const col::Error& error) {
+      others_test = go_on_without(error).epoch < settings_.epochs;
+    }
+  }
+}
+
 StepState Trainer::go_on_without(const col::Error& error) {
   const int ranks = place_.world.size();
   StepState state = recovery_->recover(place_.world, error);

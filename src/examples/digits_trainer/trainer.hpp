@@ -34,6 +34,9 @@ class Trainer {
 
   // Collective. Trains on every training image once, then tests. Throws col::Error.
   EpochReport run_epoch();
+  // Collective, after the last epoch. Who survives waits for the others here: they may have lost a rank in that epoch's
+  // test, and need this one to go on.
+  void finish();
   // Collective. Share of the test images that are recognised.
   double test_accuracy();
   // Collective. What a checkpoint of this moment holds, whatever the strategy: any other can go on from it.
