@@ -240,7 +240,7 @@ TEST_CASE("gloo connect: a rank that never shows up is a timeout that names it, 
     CHECK(ending.rank == 2);
     CHECK(ending.says("rank 2"));
     CHECK(ending.seconds >= 0.39);
-    CHECK(ending.seconds < 1.0);
+    CHECK(ending.seconds < 4.0);
   }
 }
 

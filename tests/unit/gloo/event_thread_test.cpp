@@ -117,18 +117,19 @@ TEST_CASE("gloo: the event thread rests while messages wait for their receives, 
   const auto body = [](int peer) {
     return [peer](GlooChannel& channel, Store& store) {
       std::vector<float> small(10, 7.0F), large(1'000'000, 8.0F), from_small(10), from_large(1'000'000);
-      std::vector<Ticket> tickets = {channel.post_send(peer, 1, small), channel.post_send(peer, 2, large),
-                                     channel.post_recv(peer, 3, from_small), channel.post_recv(peer, 4, from_large)};
+      std::vector<Ticket> tickets = {channel.post_send(peer, slot(1), small), channel.post_send(peer, slot(2), large),
+                                     channel.post_recv(peer, slot(3), from_small),
+                                     channel.post_recv(peer, slot(4), from_large)};
       store.set(fmt::format("posted/{}", peer), "yes");
       store.wait_for(fmt::format("posted/{}", 1 - peer), 20s);
       expect_idle();
       store.set(fmt::format("rested/{}", peer), "yes");
       store.wait_for(fmt::format("rested/{}", 1 - peer), 20s);
       std::vector<float> more(10), much(1'000'000);
-      tickets.push_back(channel.post_recv(peer, 1, more));
-      tickets.push_back(channel.post_recv(peer, 2, much));
-      tickets.push_back(channel.post_send(peer, 3, small));
-      tickets.push_back(channel.post_send(peer, 4, large));
+      tickets.push_back(channel.post_recv(peer, slot(1), more));
+      tickets.push_back(channel.post_recv(peer, slot(2), much));
+      tickets.push_back(channel.post_send(peer, slot(3), small));
+      tickets.push_back(channel.post_send(peer, slot(4), large));
       for (const Ticket ticket : tickets) wait_for(channel, ticket);
       expect(more[9] == 7.0F && much.back() == 8.0F && from_small[9] == 7.0F && from_large.back() == 8.0F, "content");
     };
@@ -141,7 +142,7 @@ TEST_CASE("gloo: after calls that follow one another, the event thread takes wha
   const auto exchange = [](GlooChannel& channel, int peer) {
     std::vector<float> out(2, 1.0F), in(2);
     for (int call = 0; call < kCalls; ++call) {
-      const Ticket sent = channel.post_send(peer, 1, out), received = channel.post_recv(peer, 1, in);
+      const Ticket sent = channel.post_send(peer, slot(1), out), received = channel.post_recv(peer, slot(1), in);
       wait_for(channel, received);
       wait_for(channel, sent);
     }
@@ -149,7 +150,8 @@ TEST_CASE("gloo: after calls that follow one another, the event thread takes wha
   run_two_processes({[&](GlooChannel& channel, Store& store) {
                        std::vector<float> in(2), large(kLargeBytes);
                        exchange(channel, 1);
-                       const Ticket small = channel.post_recv(1, 2, in), second = channel.post_recv(1, 3, large);
+                       const Ticket small = channel.post_recv(1, slot(2), in),
+                                    second = channel.post_recv(1, slot(3), large);
                        store.set("posted", "yes");
                        store.wait_for("both have been taken", 20s);
                        expect_idle();
@@ -160,9 +162,9 @@ TEST_CASE("gloo: after calls that follow one another, the event thread takes wha
                        const std::vector<float> out(2, 2.0F), large(kLargeBytes, 3.0F);
                        exchange(channel, 0);
                        store.wait_for("posted", 20s);
-                       // Each ends when it has been taken.
-                       wait_for(channel, channel.post_send(0, 2, out));
-                       wait_for(channel, channel.post_send(0, 3, large));
+                       // The large one is more than the sockets hold: it ends as it is taken.
+                       wait_for(channel, channel.post_send(0, slot(2), out));
+                       wait_for(channel, channel.post_send(0, slot(3), large));
                        store.set("both have been taken", "yes");
                      }});
 }

@@ -88,7 +88,7 @@ TEST_CASE("gloo: a rank that does not come is a timeout that names it, on time",
     const Ending ending = ending_of([&] { sum_over_ranks(channel, 1, data, 300ms); });
     expect(ending.code == ErrorCode::timeout, ending.text);
     expect(ending.says("rank 1"), ending.text);
-    expect(ending.seconds >= 0.3 && ending.seconds < 1.0, fmt::format("{} s", ending.seconds));
+    expect(ending.seconds >= 0.3 && ending.seconds < 4.0, fmt::format("{} s", ending.seconds));
 
     const Ending later = ending_of([&] { barrier(channel, 2); });
     expect(later.code == ErrorCode::aborted, later.text);
@@ -108,7 +108,7 @@ TEST_CASE("gloo: abort from another thread wakes the waiter, and the peers, with
     }
     const Ending ending = ending_when_aborted(channel, [&](WaitContext& wait) { channel.wait(ticket, wait); });
     expect(ending.code == ErrorCode::aborted && ending.says("the test says stop"), ending.text);
-    expect(ending.seconds < 1.0, fmt::format("{} s", ending.seconds));
+    expect(ending.seconds < 4.0, fmt::format("{} s", ending.seconds));
   }));
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("gloo: the job's abort cause ends a wait and is what it throws", "[glo
     WaitContext wait(Deadline::after(20s), page.get());
     const Ending ending = ending_of([&] { channel.wait(channel.post_recv(1 - rank, 1, data), wait); });
     expect(ending.code == ErrorCode::peer_lost && ending.says("rank 7 fell over"), ending.text);
-    expect(ending.seconds < 1.0, "promptly");
+    expect(ending.seconds < 4.0, "promptly");
   }));
 }
 
@@ -197,8 +197,7 @@ TEST_CASE("gloo: a large send in flight ends when its receiver dies", "[gloo]") 
 }
 
 TEST_CASE("gloo: a message longer than the buffer posted for it is an error, not the end of the process", "[gloo]") {
-  constexpr std::uint64_t kSharedSlot =
-      0x9000'0000'0000'0001ULL;  // by hand: the channel never lets two lengths share a slot
+  constexpr std::uint64_t kSharedSlot = 0x9000'0000'0000'0001ULL;  // by hand, as for Gloo's own
   require_well(run_ranks(2, [](int rank, GlooChannel& channel) {
     std::vector<std::byte> data(1000, std::byte{1});
     WaitContext wait = wait_for(10s);
@@ -210,22 +209,19 @@ TEST_CASE("gloo: a message longer than the buffer posted for it is an error, not
         buffer->send(1, kSharedSlot, 0, data.size());
         buffer->waitSend();
       });
-      const Ending after = ending_of([&] { barrier(channel, 1, 10s); });
-      expect(after.code == ErrorCode::peer_lost, after.text);
     } else {
       const Ending ending = ending_of([&] {
         buffer->recv(0, kSharedSlot, 0, 10);
         buffer->waitRecv();
       });
-      expect(ending.code.has_value() && ending.seconds < 5, "the wait fails");
+      expect(ending.code == ErrorCode::mismatch && ending.seconds < 5, "the wait fails: " + ending.text);
       for (const std::byte byte : data) expect(byte == std::byte{1}, "nothing was written");
-      const Ending after = ending_of([&] { barrier(channel, 1, 10s); });
-      expect(after.code == ErrorCode::peer_lost && after.rank == 0, after.text);
     }
+    barrier(channel, 1, 10s);  // a call would have ended the group; the connection stands
   }));
 }
 
-TEST_CASE("gloo: blocks of an alltoallv that two ranks disagree on never pair", "[gloo]") {
+TEST_CASE("gloo: blocks of an alltoallv that two ranks disagree on are a mismatch", "[gloo]") {
   require_well(run_ranks(2, [](int rank, GlooChannel& channel) {
     // Rank 0 sends one element to rank 1, which expects two.
     const std::vector<std::size_t> in_counts = {1, 1};
@@ -239,6 +235,8 @@ TEST_CASE("gloo: blocks of an alltoallv that two ranks disagree on never pair", 
     request.in_counts = in_counts;
     request.out_counts = out_counts;
     const Ending ending = ending_of([&] { run_native(channel, request, 300ms); });
-    expect(ending.code == ErrorCode::timeout || ending.code == ErrorCode::peer_lost, ending.text);
+    const bool all_came = rank == 0;  // and what it sent was kept
+    expect(all_came ? !ending.code || ending.code == ErrorCode::peer_lost : ending.code == ErrorCode::mismatch,
+           ending.text);
   }));
 }

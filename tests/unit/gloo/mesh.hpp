@@ -28,6 +28,11 @@ struct Place {
   gloo_backend::HeartbeatSpec heartbeat = {};
 };
 
+// A slot whose messages have nothing to do with those of another number.
+constexpr std::uint64_t slot(std::uint64_t number) {
+  return number << 32;
+}
+
 inline std::unique_ptr<GlooChannel> connect(const Place& place, Duration timeout = std::chrono::seconds(20)) {
   std::vector<PeerInfo> peers;
   for (const int host : place.hosts) {

@@ -64,8 +64,30 @@ void GuardedBuffer::recv(std::vector<int> peers, std::uint64_t slot, std::size_t
         .sources = std::move(peers)});
 }
 
-void GuardedBuffer::recv_from_first(std::vector<int> sources, std::uint64_t slot, std::size_t bytes) {
-  recv(std::move(sources), slot, 0, bytes);
+void GuardedBuffer::send_message(int peer, std::uint64_t slot, std::size_t bytes) {
+  post({.data = static_cast<char*>(ptr),
+        .bytes = bytes,
+        .line = line_of(stream_slot(slot), bytes),
+        .content = content_of(slot),
+        .sends = true,
+        .peer = peer});
+}
+
+void GuardedBuffer::recv_message(int peer, std::uint64_t slot, std::size_t bytes) {
+  post({.data = static_cast<char*>(ptr),
+        .bytes = bytes,
+        .line = line_of(stream_slot(slot), bytes),
+        .content = content_of(slot),
+        .peer = peer});
+}
+
+void GuardedBuffer::recv_message_from_first(std::vector<int> sources, std::uint64_t slot, std::size_t bytes) {
+  sources_ = sources;
+  post({.data = static_cast<char*>(ptr),
+        .bytes = bytes,
+        .line = line_of(stream_slot(slot), bytes),
+        .content = content_of(slot),
+        .sources = std::move(sources)});
 }
 
 void GuardedBuffer::complete(const OperationPtr& operation, int peer) {
@@ -82,7 +104,7 @@ void GuardedBuffer::complete(const OperationPtr& operation, int peer) {
 void GuardedBuffer::fail_if_with(int peer, const std::exception_ptr& failure) {
   const bool is_with = std::any_of(unfinished_.begin(), unfinished_.end(),
                                    [&](const OperationPtr& operation) { return operation->peer == peer; });
-  if (is_with && failure_ == nullptr) failure_ = failure;
+  if (is_with) fail(failure);
 }
 
 // ---- Waiting

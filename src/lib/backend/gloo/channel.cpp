@@ -85,7 +85,7 @@ Ticket GlooChannel::post_send(int peer, std::uint64_t slot, ConstTensorView data
   backend::check_peer("post_send", peer, mesh_->rank, mesh_->size, group_);
   return guarded(nullptr, [&] {
     Buffer buffer = buffer_of(*mesh_, data.data, data.bytes());
-    buffer->send(peer, message_slot(slot, data.bytes()), 0, data.bytes());
+    static_cast<GuardedBuffer&>(*buffer).send_message(peer, slot, data.bytes());
     return add({.buffer = std::move(buffer), .sends = true});
   });
 }
@@ -94,18 +94,18 @@ Ticket GlooChannel::post_recv(int peer, std::uint64_t slot, TensorView data) {
   enter("post_recv");
   if (peer != kAnyPeer || mesh_->size == 1) backend::check_peer("post_recv", peer, mesh_->rank, mesh_->size, group_);
   return guarded(nullptr, [&] {
-    const std::uint64_t key = message_slot(slot, data.bytes());
+    const std::uint64_t stream = stream_slot(slot);
     Buffer buffer = buffer_of(*mesh_, data.data, data.bytes());
+    auto& receive = static_cast<GuardedBuffer&>(*buffer);
     // A large receive that names its peer tells it so at once, and the message comes without a further round trip. One
     // that takes the first message waits in line until a peer has announced one. A peer would serve those that tell
-    // before those in line, so behind one in line, all receives of its slot wait there.
-    if (peer != kAnyPeer && !lines_.contains(key)) {
-      buffer->recv(peer, key, 0, data.bytes());
+    // before those in line, so behind one in line, all receives of its stream wait there.
+    if (peer != kAnyPeer && !lines_.contains(stream)) {
+      receive.recv_message(peer, slot, data.bytes());
       return add({.buffer = std::move(buffer)});
     }
-    const std::vector<int> sources = peer == kAnyPeer ? peers() : std::vector{peer};
-    static_cast<GuardedBuffer&>(*buffer).recv_from_first(sources, key, data.bytes());
-    return add({.buffer = std::move(buffer), .line = key});
+    receive.recv_message_from_first(peer == kAnyPeer ? peers() : std::vector{peer}, slot, data.bytes());
+    return add({.buffer = std::move(buffer), .line = stream});
   });
 }
 
@@ -135,7 +135,7 @@ int GlooChannel::wait(Ticket ticket, WaitContext& wait) {
 
 SideExtension::Probed GlooChannel::probe(std::span<const int> peers, std::uint64_t slot, std::size_t bytes) {
   enter("probe");
-  return guarded(nullptr, [&] { return transport().probe(peers, message_slot(slot, bytes), bytes); });
+  return guarded(nullptr, [&] { return transport().probe(peers, line_of(stream_slot(slot), bytes)); });
 }
 
 void GlooChannel::progress() {

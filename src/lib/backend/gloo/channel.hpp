@@ -46,7 +46,7 @@ class GlooChannel final : public Channel, public WireExtension {
   struct Posted {
     Buffer buffer;
     bool sends = false;
-    // The slot of a receive that waits in line (see post_recv()); otherwise 0, which is no message's slot.
+    // The stream of a receive that waits in line (see post_recv()); otherwise 0, which is no stream's slot.
     std::uint64_t line = 0;
 
     GuardedBuffer& guarded() const { return static_cast<GuardedBuffer&>(*buffer); }
@@ -66,7 +66,7 @@ class GlooChannel final : public Channel, public WireExtension {
   std::shared_ptr<Mesh> mesh_;  // shared with Gloo's option objects
   Native native_;
   std::unordered_map<std::uint64_t, Posted> posted_;      // by ticket; after mesh_: buffers go first
-  std::unordered_map<std::uint64_t, std::size_t> lines_;  // receives in line, by slot
+  std::unordered_map<std::uint64_t, std::size_t> lines_;  // receives in line, by stream
   std::uint64_t next_ticket_ = 1;
 };
 

@@ -126,7 +126,7 @@ bool Connection::write() {
       if (one.written < sizeof(one.frame) + one.payload_bytes()) break;
       const Outgoing whole = std::move(one);
       out_.pop_front();
-      if (whole.operation != nullptr) sink_.written(whole.frame, whole.operation);
+      if (whole.operation != nullptr) sink_.written(whole.operation);
     }
   }
   is_stuck_ = false;

@@ -35,8 +35,8 @@ class FrameSink {
   virtual Payload place_for(int peer, const Frame& frame) = 0;
   // The frame is there, with its payload.
   virtual void arrived(int peer, const Frame& frame, Payload payload) = 0;
-  // The frame and its payload, from the memory of the operation, are in the socket.
-  virtual void written(const Frame& frame, const OperationPtr& operation) = 0;
+  // The payload, from the memory of the operation, is in the socket.
+  virtual void written(const OperationPtr& operation) = 0;
 
  protected:
   ~FrameSink() = default;

@@ -6,18 +6,37 @@
 #include <gloo/common/error.h>
 
 #include "backend/gloo/transport.hpp"
+#include "backend/match_table.hpp"
 
 namespace col::gloo_backend {
 namespace {
 
-// By hand, as the channel never lets two lengths share a slot.
-void require_length(const Operation& receive, std::size_t bytes) {
-  if (receive.bytes == bytes) return;
-  throw ::gloo::IoException(fmt::format("a message of {} bytes for a buffer of {}", bytes, receive.bytes));
+// What has to be equal of a message and its receive, in the words of backend/match_table.hpp.
+struct Sort {
+  std::uint64_t slot;
+  std::size_t bytes;
+};
+template <class Either>
+Sort sort_of(const Either& either) {
+  return {either.content, either.bytes};
+}
+
+// The same, where the receive was there first.
+void require_ready_for(int peer, const Operation& send, std::size_t bytes, Content content) {
+  if (send.bytes == bytes && send.content == content) return;
+  throw Error(ErrorCode::mismatch,
+              fmt::format("rank {} receives {} bytes next{}, and {} are sent to it; a send and its recv must have the "
+                          "same count and dtype",
+                          peer, bytes, send.bytes == bytes ? " of another count or dtype" : "", send.bytes),
+              {}, peer);
 }
 
 void require_buffer(const Operation& operation) {
   if (operation.buffer == nullptr) throw ::gloo::IoException("a message for which there is no buffer");
+}
+
+Frame frame_of(const Operation& message, Kind kind) {
+  return {.line = message.line, .bytes = message.bytes, .kind = kind, .content = message.content};
 }
 
 [[noreturn]] void throw_nonsense() {
@@ -32,25 +51,30 @@ void GuardedContext::post_send(const OperationPtr& operation) {
   Peer& peer = peer_of(operation->peer);
   if (peer.failure != nullptr) std::rethrow_exception(peer.failure);
   const std::size_t bytes = operation->bytes;
-  Line& line = peer.lines[operation->line];
-  if (is_large(bytes) && line.ready > 0) {
-    --line.ready;
+  const auto line = peer.lines.find(operation->line);
+  if (!is_large(bytes) && peer.kept_there + kept_bytes(bytes) <= kMostKeptBytes) {
+    peer.kept_there += kept_bytes(bytes);
+    put(peer, frame_of(*operation, Kind::eager), operation);
+  } else if (line != peer.lines.end() && !line->second.ready.empty()) {
+    const Frame ready = line->second.ready.front();
+    line->second.ready.pop_front();
+    require_ready_for(peer.rank, *operation, ready.bytes, ready.content);
     forget_if_empty(peer, operation->line);
-    put(peer, {.line = operation->line, .bytes = bytes, .kind = Kind::data}, operation);
-  } else if (!is_large(bytes) && peer.untaken_bytes + bytes <= kMostUntakenBytes) {
-    peer.untaken_bytes += bytes;
-    line.untaken.push_back(operation);
-    put(peer, {.line = operation->line, .bytes = bytes, .kind = Kind::eager}, operation);
+    put(peer, frame_of(*operation, Kind::data), operation);
   } else {
-    line.announced.push_back(operation);
-    put(peer, {.line = operation->line, .bytes = bytes, .kind = Kind::announce});
+    peer.lines[operation->line].announced.push_back(operation);
+    put(peer, frame_of(*operation, Kind::announce));
   }
   // A receive leaves it to the sender to connect: so there is mostly one who does.
   require_connection(peer);
 }
 
 void GuardedContext::post_recv(const OperationPtr& operation) {
-  if (auto arrival = inbox_.take_for(*operation)) return take(operation, *std::move(arrival));
+  operation->order = received_++;
+  if (const Arrival* const message = inbox_.message_for(*operation)) {
+    backend::require_equal(message->peer, sort_of(*message), sort_of(*operation));
+    return take(operation, inbox_.take(operation->line, message));
+  }
   if (operation->peer < 0) return inbox_.add(operation);
   Peer& peer = peer_of(operation->peer);
   if (peer.failure != nullptr) std::rethrow_exception(peer.failure);
@@ -68,27 +92,30 @@ void GuardedContext::withdraw(const OperationPtr& operation) {
 
 void GuardedContext::say_ready(Peer& peer, const OperationPtr& receive, bool is_announced) {
   receive->peer = peer.rank;
+  receive->is_ready = true;
   Line& line = peer.lines[receive->line];
   line.expected.push_back(receive);
   if (is_announced) ++line.covered;
-  put(peer, {.line = receive->line, .bytes = receive->bytes, .kind = Kind::ready});
+  put(peer, frame_of(*receive, Kind::ready));
+  if (is_announced && !is_large(receive->bytes)) say_taken(peer);
 }
 
-void GuardedContext::say_taken(int peer, std::uint64_t line, std::size_t bytes) {
-  if (Peer& from = peer_of(peer); from.failure == nullptr)
-    put(from, {.line = line, .bytes = bytes, .kind = Kind::taken});
+void GuardedContext::note_taken(int peer, std::size_t bytes) {
+  Peer& from = peer_of(peer);
+  from.unsaid += kept_bytes(bytes);
+  if (from.unsaid > kMostUnsaidBytes) say_taken(from);
+}
+
+void GuardedContext::say_taken(Peer& peer) {
+  const std::size_t bytes = std::exchange(peer.unsaid, 0);
+  if (bytes > 0 && peer.failure == nullptr) put(peer, {.bytes = bytes, .kind = Kind::taken});
 }
 
 void GuardedContext::take(const OperationPtr& receive, Arrival arrival) {
   receive->peer = arrival.peer;
-  try {
-    require_length(*receive, arrival.bytes);
-  } catch (...) {
-    return close(peer_of(arrival.peer), std::current_exception());
-  }
   if (!arrival.is_here) return say_ready(peer_of(arrival.peer), receive, true);
-  if (arrival.bytes > 0) std::memcpy(receive->data, arrival.content.get(), arrival.bytes);
-  say_taken(arrival.peer, receive->line, arrival.bytes);
+  if (arrival.bytes > 0) std::memcpy(receive->data, arrival.kept.get(), arrival.bytes);
+  note_taken(arrival.peer, arrival.bytes);
   complete(receive, arrival.peer);
 }
 
@@ -96,6 +123,32 @@ void GuardedContext::complete(const OperationPtr& operation, int peer) {
   operation->moves = false;
   has_news_ = true;
   if (operation->buffer != nullptr) operation->buffer->complete(operation, peer);
+}
+
+// The oldest receive of a slot that takes a message of this peer and has none yet, or null.
+OperationPtr GuardedContext::next_receive(const Peer& from, std::uint64_t line) const {
+  OperationPtr next = inbox_.receive_for(from.rank, line);
+  const auto large = from.lines.find(line | kLargeBit);
+  if (large == from.lines.end() || large->second.expected.size() <= large->second.covered) return next;
+  const OperationPtr& ready = large->second.expected[large->second.covered];
+  return next == nullptr || ready->order < next->order ? ready : next;
+}
+
+// Whether a message is what that receive expects. If not, the receive fails.
+bool GuardedContext::fits(int peer, const Frame& message, const OperationPtr& receive) {
+  try {
+    backend::require_equal(peer, sort_of(message), sort_of(*receive));
+    return true;
+  } catch (const Error&) {
+    fail(receive, std::current_exception());
+    return false;
+  }
+}
+
+void GuardedContext::fail(const OperationPtr& operation, const std::exception_ptr& why) {
+  has_news_ = true;
+  if (!operation->sends) inbox_.remove(operation);
+  if (operation->buffer != nullptr) operation->buffer->fail(why);
 }
 
 void GuardedContext::forget_if_empty(Peer& peer, std::uint64_t line) {
@@ -108,10 +161,10 @@ void GuardedContext::forget_if_empty(Peer& peer, std::uint64_t line) {
 Payload GuardedContext::place_for(int peer, const Frame& frame) {
   if (frame.kind == Kind::eager) {
     if (is_large(frame.bytes)) throw_nonsense();
-    const OperationPtr receive = inbox_.receive_for(peer, frame.line);
-    if (receive == nullptr) return {.kept = std::make_unique_for_overwrite<char[]>(frame.bytes)};
+    const OperationPtr receive = next_receive(peer_of(peer), frame.line);
+    if (receive == nullptr || !fits(peer, frame, receive))
+      return {.kept = std::make_unique_for_overwrite<char[]>(frame.bytes)};
     receive->peer = peer;
-    require_length(*receive, frame.bytes);
     inbox_.remove(receive);
     receive->moves = true;
     return {.operation = receive};
@@ -121,7 +174,7 @@ Payload GuardedContext::place_for(int peer, const Frame& frame) {
   if (line == from.lines.end() || line->second.expected.empty()) throw_nonsense();
   const OperationPtr receive = line->second.expected.front();
   require_buffer(*receive);
-  require_length(*receive, frame.bytes);
+  if (receive->bytes != frame.bytes) throw_nonsense();  // the sender looks
   line->second.expected.pop_front();
   if (frame.kind == Kind::announced_data) {
     if (line->second.covered == 0) throw_nonsense();
@@ -137,20 +190,13 @@ void GuardedContext::arrived(int peer, const Frame& frame, Payload payload) {
   switch (frame.kind) {
     case Kind::eager:
       if (payload.operation == nullptr) return hear_message(peer, frame, std::move(payload.kept));
-      say_taken(peer, frame.line, frame.bytes);
+      note_taken(peer, frame.bytes);
       return complete(payload.operation, peer);
     case Kind::data:
     case Kind::announced_data:
       return complete(payload.operation, peer);
-    case Kind::announce: {
-      const auto line = from.lines.find(frame.line);
-      // One that meets a ready which is under way gets its answer by that.
-      if (line != from.lines.end() && line->second.expected.size() > line->second.covered) {
-        ++line->second.covered;
-        return;
-      }
+    case Kind::announce:
       return hear_message(peer, frame, nullptr);
-    }
     case Kind::ready:
       return hear_ready(from, frame);
     case Kind::taken:
@@ -166,12 +212,18 @@ void GuardedContext::arrived(int peer, const Frame& frame, Payload payload) {
 }
 
 void GuardedContext::hear_message(int peer, const Frame& frame, std::unique_ptr<char[]> content) {
-  Arrival arrival{
-      .peer = peer, .bytes = frame.bytes, .is_here = frame.kind == Kind::eager, .content = std::move(content)};
-  const OperationPtr receive = inbox_.receive_for(peer, frame.line);
-  if (receive == nullptr) return inbox_.add(frame.line, std::move(arrival));
-  receive->peer = peer;
-  require_length(*receive, frame.bytes);
+  Arrival arrival{.peer = peer,
+                  .bytes = frame.bytes,
+                  .content = frame.content,
+                  .is_here = frame.kind == Kind::eager,
+                  .kept = std::move(content)};
+  Peer& from = peer_of(peer);
+  const OperationPtr receive = next_receive(from, frame.line);
+  if (receive == nullptr || !fits(peer, frame, receive)) return inbox_.add(frame.line, std::move(arrival));
+  if (receive->is_ready) {  // its ready is under way, and the answer
+    ++from.lines[frame.line].covered;
+    return;
+  }
   inbox_.remove(receive);
   take(receive, std::move(arrival));
 }
@@ -179,29 +231,28 @@ void GuardedContext::hear_message(int peer, const Frame& frame, std::unique_ptr<
 void GuardedContext::hear_ready(Peer& peer, const Frame& frame) {
   Line& line = peer.lines[frame.line];
   if (line.announced.empty()) {
-    ++line.ready;
+    line.ready.push_back(frame);
     return;
   }
   const OperationPtr operation = line.announced.front();
   require_buffer(*operation);
   line.announced.pop_front();
   forget_if_empty(peer, frame.line);
-  put(peer, {.line = frame.line, .bytes = operation->bytes, .kind = Kind::announced_data}, operation);
+  try {
+    require_ready_for(peer.rank, *operation, frame.bytes, frame.content);
+  } catch (const Error&) {
+    return fail(operation, std::current_exception());
+  }
+  put(peer, frame_of(*operation, Kind::announced_data), operation);
 }
 
 void GuardedContext::hear_taken(Peer& peer, const Frame& frame) {
-  const auto line = peer.lines.find(frame.line);
-  if (line == peer.lines.end() || line->second.untaken.empty()) throw_nonsense();
-  const OperationPtr operation = line->second.untaken.front();
-  line->second.untaken.pop_front();
-  forget_if_empty(peer, frame.line);
-  peer.untaken_bytes -= operation->bytes;
-  complete(operation, peer.rank);
+  if (frame.bytes > peer.kept_there) throw_nonsense();
+  peer.kept_there -= frame.bytes;
 }
 
-void GuardedContext::written(const Frame& frame, const OperationPtr& operation) {
-  operation->moves = false;
-  if (frame.kind != Kind::eager) complete(operation, operation->peer);
+void GuardedContext::written(const OperationPtr& operation) {
+  complete(operation, operation->peer);
 }
 
 }  // namespace col::gloo_backend

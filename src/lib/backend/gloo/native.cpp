@@ -211,8 +211,9 @@ void Native::alltoall(const Request& request) {
   ::gloo::alltoall(options);
 }
 
-// As Gloo does it, but each block in a slot of its length. Two ranks can disagree on a block that only they exchange,
-// and Gloo would fill the receiver's block only in part, in silence. Empty blocks are sent too: so all ranks meet.
+// As Gloo does it, but by messages of which the lengths are compared. Two ranks can disagree on a block that only they
+// exchange, and Gloo would fill the receiver's block only in part, in silence. Empty blocks are sent too: so all ranks
+// meet.
 void Native::alltoallv(const Request& request) {
   const std::size_t element_bytes = size_of(request.out.dtype);
   const void* in = request.in.data;
@@ -226,13 +227,13 @@ void Native::alltoallv(const Request& request) {
   for (std::size_t distance = 1; distance < size(); ++distance) {
     const std::size_t source = (rank() + size() - distance) % size();
     const std::size_t bytes = request.out_counts[source] * element_bytes;
-    recv->recv(static_cast<int>(source), message_slot(request.fingerprint, bytes),
+    recv->recv(static_cast<int>(source), block_slot(request.fingerprint),
                block_offset(request.out_counts, source, request.out.dtype), bytes);
   }
   for (std::size_t distance = 1; distance < size(); ++distance) {
     const std::size_t destination = (rank() + distance) % size();
     const std::size_t bytes = request.in_counts[destination] * element_bytes;
-    send->send(static_cast<int>(destination), message_slot(request.fingerprint, bytes),
+    send->send(static_cast<int>(destination), block_slot(request.fingerprint),
                block_offset(request.in_counts, destination, request.in.dtype), bytes);
   }
   copy(bytes_at(request.out.data, block_offset(request.out_counts, rank(), request.out.dtype)),

@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "backend/gloo/frames.hpp"
+
 namespace col::gloo_backend {
 
 class GuardedBuffer;
@@ -16,11 +18,14 @@ struct Operation {
   char* data = nullptr;
   std::size_t bytes = 0;
   std::uint64_t line = 0;
+  Content content = 0;
+  std::uint64_t order = 0;  // among the receives of this rank
   bool sends = false;
   int peer = -1;                  // of a receive from several: -1 until it is known who sends
   std::vector<int> sources = {};  // of a receive from several
   bool moves = false;             // part of it may have been written or read
   bool is_done = false;
+  bool is_ready = false;  // of a receive: it has said so
 
   bool takes_from(int other) const {
     return peer >= 0 ? peer == other : std::find(sources.begin(), sources.end(), other) != sources.end();

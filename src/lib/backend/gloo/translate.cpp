@@ -48,7 +48,8 @@ Error translate(const std::exception_ptr& failure, GuardedContext* context, std:
   try {
     std::rethrow_exception(failure);
   } catch (const Error& error) {
-    return error;
+    return error.group().empty() ? Error(error.code(), error.message(), group, error.rank(), error.world_rank())
+                                 : error;
   } catch (const std::bad_alloc&) {
     return Error(ErrorCode::resource, "gloo: out of memory; use smaller messages or fewer ranks per machine", group);
   } catch (const std::exception& foreign) {

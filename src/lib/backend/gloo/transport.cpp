@@ -30,8 +30,6 @@ constexpr auto kHandover = 20ms;
 constexpr auto kBetweenCalls = 100us;
 // How long this rank waits before it looks for another way to the news: most often, all ranks are about to leave.
 constexpr auto kBeforeNewParent = 100ms;
-// How long a rank may keep to itself that it has taken a message, in the hope that it has more to say: an answer.
-constexpr auto kMostSilence = 100us;
 // How long a rank that leaves waits for what it has written to arrive.
 constexpr auto kMostLinger = 1s;
 
@@ -140,31 +138,28 @@ void GuardedContext::stand_aside(std::unique_lock<std::mutex>& lock) {
       stands = std::exchange(turns_seen_, turns_) != turns_ || call_waits_;
     }
   }
-  if (std::exchange(aside_, Aside::no) == Aside::for_calls) flush();  // no call has done it
+  aside_ = Aside::no;
 }
 
 bool GuardedContext::turn(std::unique_lock<std::mutex>& lock, Duration timeout) {
   std::array<epoll_event, kEventsAtOnce> events;
-  flush();
-  const bool is_busy = !unfinished_.empty();
+  has_news_ = false;
+  flush();  // which may end a send
+  const bool is_busy = !unfinished_.empty() || has_news_;
   if (is_busy) timeout = Duration::zero();
   ++turns_;
   rank_sleeps_ = false;
-  has_news_ = false;
   call_waits_ = timeout > Duration::zero();
   lock.unlock();
   const int count = poller_.wait(events, timeout);
   lock.lock();
   if (std::exchange(call_waits_, false) && aside_ == Aside::for_call) comes_back_.notify_one();
   handle(std::span(events).first(static_cast<std::size_t>(count)));
-  if (is_urgent_) flush();
+  flush();
   return is_busy || count > 0;
 }
 
 void GuardedContext::hand_on() noexcept {
-  // Whoever has sent waits to hear that it was taken, and the event thread is not there to say so soon.
-  if (aside_ == Aside::for_calls) flush();
-  if (!dirty_.empty() && !std::exchange(will_speak_, true)) poller_.set_alarm(kMostSilence);
   for (const int r : std::exchange(unfinished_, {})) {
     if (Peer& peer = peer_of(r); peer.is_open())
       poller_.rewatch(peer.connection->socket(), event_id(Target::connection, static_cast<std::uint32_t>(r)));
@@ -199,7 +194,6 @@ void GuardedContext::handle(std::span<const epoll_event> events) {
 }
 
 void GuardedContext::do_what_is_due() {
-  will_speak_ = false;
   const auto now = Lobby::Clock::now();
   if (look_for_parent_at_ && *look_for_parent_at_ <= now) look_for_parent();
   if (look_at_hosts_at_ && *look_at_hosts_at_ <= now) look_at_hosts(now);
@@ -248,12 +242,10 @@ Connection& GuardedContext::connection_of(Peer& peer) {
 
 void GuardedContext::put(Peer& peer, const Frame& frame, OperationPtr operation) {
   if (operation != nullptr) operation->moves = true;
-  is_urgent_ |= frame.kind != Kind::taken;
   connection_of(peer).put(frame, std::move(operation));
 }
 
 void GuardedContext::flush() {
-  is_urgent_ = false;
   while (!dirty_.empty()) {
     Peer& peer = peer_of(dirty_.back());
     dirty_.pop_back();
@@ -273,7 +265,6 @@ bool GuardedContext::wants(int peer) const {
 
 void GuardedContext::connected(int rank_of_peer, core::UniqueFd socket) {
   Peer& peer = peer_of(rank_of_peer);
-  is_urgent_ = true;
   connection_of(peer).open(std::move(socket));
   if (is_far(rank_of_peer)) {
     begin_to_look();
@@ -372,11 +363,10 @@ std::exception_ptr GuardedContext::why_lost_locked(std::span<const int> sources)
   return gone.is_lost || gone.are_all ? gone.failure : nullptr;
 }
 
-SideExtension::Probed GuardedContext::probe(std::span<const int> sources, std::uint64_t slot, std::size_t bytes) {
+SideExtension::Probed GuardedContext::probe(std::span<const int> sources, std::uint64_t line) {
   const std::lock_guard lock(mutex_);
   if (broken()) throw cause_.get();
-  const int sender = inbox_.first_sender(line_of(slot, bytes), sources);
-  if (sender >= 0) return {.peer = sender};
+  if (const Arrival* const message = inbox_.message_for(line, sources)) return {.peer = message->peer};
   const Gone gone = gone_locked(sources);
   if (gone.is_lost) std::rethrow_exception(gone.failure);
   return {.all_left = gone.are_all};

@@ -52,22 +52,28 @@
 #include "backend/gloo/lobby.hpp"
 #include "backend/gloo/operation.hpp"
 #include "backend/gloo/poller.hpp"
-#include "core/hash.hpp"
 
 namespace col::gloo_backend {
 
 using Buffer = std::unique_ptr<::gloo::transport::UnboundBuffer>;
 
 // A send and a receive pair by a 64-bit slot. Gloo's own collectives use slots with a first byte of 0x01 to 0x08, then
-// a 32-bit tag, then 24 bits of their own. Our slots begin with 0x80 or more, so the two never meet. The length in
-// bytes is part of every slot and tag. So a receive of another length than the send's stays unpaired: the wait ends at
-// its deadline, or finds the mismatch.
-inline constexpr std::uint64_t kMessagePrefix = 0x80ULL << 56;
+// a 32-bit tag, then 24 bits of their own. Ours begin with 0x80 or more, so the two never meet. The slot of a channel's
+// message is its stream, and frames say what it is of that stream (frames.hpp).
+inline constexpr std::uint64_t kStreamPrefix = 0x80ULL << 56;
+inline constexpr std::uint64_t kBlockPrefix = 0x88ULL << 56;
 inline constexpr std::uint64_t kMeetingSlot = 0xa0'00'00'00'00'00'00'01ULL;
 inline constexpr std::uint64_t kGreetingSlot = 0xa0'00'00'00'00'00'00'02ULL;
 
-constexpr std::uint64_t message_slot(std::uint64_t slot, std::size_t bytes) noexcept {
-  return kMessagePrefix | (core::Hash().add(slot).add(bytes).value() >> 8);
+constexpr std::uint64_t stream_slot(std::uint64_t slot) noexcept {
+  return kStreamPrefix | slot >> 32;
+}
+constexpr Content content_of(std::uint64_t slot) noexcept {
+  return static_cast<Content>(slot & kSlotContent);
+}
+// For the blocks of one call.
+constexpr std::uint64_t block_slot(std::uint64_t fingerprint) noexcept {
+  return kBlockPrefix | fingerprint >> 8;
 }
 
 // What a context is to know of its group.
@@ -135,7 +141,7 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   // one if all have left. Null if there is no reason.
   std::exception_ptr why_lost(const std::vector<int>& sources);
   // See SideExtension and WireExtension.
-  SideExtension::Probed probe(std::span<const int> sources, std::uint64_t slot, std::size_t bytes);
+  SideExtension::Probed probe(std::span<const int> sources, std::uint64_t line);
   void on_change(std::function<void()> ring);
   void progress();
   void may_sleep();
@@ -148,21 +154,21 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   // Messages of one line with one peer.
   struct Line {
     std::deque<OperationPtr> announced;  // sends that wait for their ready
-    std::deque<OperationPtr> untaken;    // eager sends that wait for their taken
-    std::size_t ready = 0;               // that no send has used
+    std::deque<Frame> ready;             // that no send has used
     std::deque<OperationPtr> expected;   // receives whose ready was sent
     std::size_t covered = 0;             // announced by the peer, and answered by a ready of `expected`
 
-    bool is_empty() const { return announced.empty() && untaken.empty() && ready == 0 && expected.empty(); }
+    bool is_empty() const { return announced.empty() && ready.empty() && expected.empty(); }
   };
   struct Peer {
     int rank = -1;
     std::optional<Address> address = {};
     std::unique_ptr<Connection> connection = {};         // once one of the two has something to say
     std::unordered_map<std::uint64_t, Line> lines = {};  // none is empty
-    std::size_t untaken_bytes = 0;
-    std::exception_ptr failure = {};  // why there is no connection any more
-    bool has_left = false;            // in good order
+    std::size_t kept_there = 0;                          // what it may have to keep of this rank's eager messages
+    std::size_t unsaid = 0;                              // of its own ones, what has been taken here and not said
+    std::exception_ptr failure = {};                     // why there is no connection any more
+    bool has_left = false;                               // in good order
     // It was connected, and went without a word; or another rank says so.
     bool is_said_lost = false;
     bool is_unreachable = false;  // there was no connection to be had: it has left, or it is dead
@@ -231,14 +237,18 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   // ---- Messages (messages.cpp)
   Payload place_for(int peer, const Frame& frame) override;
   void arrived(int peer, const Frame& frame, Payload payload) override;
-  void written(const Frame& frame, const OperationPtr& operation) override;
+  void written(const OperationPtr& operation) override;
   void hear_ready(Peer& peer, const Frame& frame);
   void hear_taken(Peer& peer, const Frame& frame);
   void hear_message(int peer, const Frame& frame, std::unique_ptr<char[]> content);
   void take(const OperationPtr& receive, Arrival arrival);
   void say_ready(Peer& peer, const OperationPtr& receive, bool is_announced);
-  void say_taken(int peer, std::uint64_t line, std::size_t bytes);
+  void note_taken(int peer, std::size_t bytes);
+  void say_taken(Peer& peer);
   void complete(const OperationPtr& operation, int peer);
+  void fail(const OperationPtr& operation, const std::exception_ptr& why);
+  OperationPtr next_receive(const Peer& from, std::uint64_t line) const;
+  bool fits(int peer, const Frame& message, const OperationPtr& receive);
   static void forget_if_empty(Peer& peer, std::uint64_t line);
 
   Credentials credentials_;
@@ -255,10 +265,9 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   Lobby lobby_;
   std::vector<Peer> peers_;
   Inbox inbox_;
+  std::uint64_t received_ = 0;           // posts
   std::vector<GuardedBuffer*> buffers_;  // all there are
   std::vector<int> dirty_;               // with something new to write
-  bool is_urgent_ = false;               // some of it is more than that a message was taken
-  bool will_speak_ = false;              // an alarm will see to it that it is written
   std::vector<int> unfinished_;          // with more to read or to write, of which no event tells
   int gone_ = 0;                         // peers with a failure
   int parent_ = -1;                      // towards which news of others come: kinship.hpp
@@ -291,9 +300,12 @@ class GuardedBuffer final : public ::gloo::transport::UnboundBuffer {
   void send(int peer, std::uint64_t slot, std::size_t offset, std::size_t bytes) override;
   void recv(int peer, std::uint64_t slot, std::size_t offset, std::size_t bytes) override;
   void recv(std::vector<int> peers, std::uint64_t slot, std::size_t offset, std::size_t bytes) override;
-  // Receives from the first one of `sources` that sends. Receives of one slot take messages in the order of their
-  // posting only if all receives of that slot, from the first such one on, are posted in this way.
-  void recv_from_first(std::vector<int> sources, std::uint64_t slot, std::size_t bytes);
+  // A channel's messages: `slot` is one of col/backend.hpp.
+  void send_message(int peer, std::uint64_t slot, std::size_t bytes);
+  void recv_message(int peer, std::uint64_t slot, std::size_t bytes);
+  // Receives from the first one of `sources` that sends. Receives of one stream take messages in the order of their
+  // posting only if all receives of that stream, from the first such one on, are posted in this way.
+  void recv_message_from_first(std::vector<int> sources, std::uint64_t slot, std::size_t bytes);
 
   // Both ignore `timeout`: the WaitContext decides.
   bool waitRecv(int* rank, std::chrono::milliseconds timeout) override;
@@ -330,6 +342,9 @@ class GuardedBuffer final : public ::gloo::transport::UnboundBuffer {
 
   // For the context, which holds its mutex.
   void complete(const OperationPtr& operation, int peer);
+  void fail(const std::exception_ptr& failure) {
+    if (failure_ == nullptr) failure_ = failure;
+  }
   void fail_if_with(int peer, const std::exception_ptr& failure);
 
   GuardedContext& context_;
@@ -337,7 +352,7 @@ class GuardedBuffer final : public ::gloo::transport::UnboundBuffer {
   Direction received_{.verb = "receive from", .sends = false};
   Direction sent_{.verb = "send to", .sends = true};
   std::vector<OperationPtr> unfinished_;
-  std::vector<int> sources_;  // of recv_from_first(); else empty
+  std::vector<int> sources_;  // of a receive from several; else empty
   std::exception_ptr failure_;
 };
 
