@@ -129,7 +129,7 @@ def test_simulate_nodes_and_cores():
 
 
 def test_simulate_wide():
-    """Sums of 16-bit floats travel as float32."""
+    """Sums of narrow floats travel as float32."""
     plain, wide = (col.plan.build("allreduce", "bde", 4, 100, widens=w, element_size=2) for w in (False, True))
     assert wide.verify() and wide.simulate().bytes_intra > plain.simulate().bytes_intra
 

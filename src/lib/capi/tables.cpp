@@ -66,6 +66,8 @@ constexpr std::array<Number<DType>, kDTypeCount> kDTypeNumbers = {{
     {COL_BOOLEAN, DType::boolean},
     {COL_COMPLEX64, DType::complex64},
     {COL_COMPLEX128, DType::complex128},
+    {COL_FLOAT8_E4M3FN, DType::float8_e4m3fn},
+    {COL_FLOAT8_E5M2, DType::float8_e5m2},
 }};
 static_assert(agree(kDTypeNumbers) && COL_BYTES == static_cast<int>(DType::bytes));
 

@@ -17,8 +17,8 @@
 
 #include <col/types.hpp>
 
-#include "core/half.hpp"
 #include "core/names.hpp"
+#include "core/narrow.hpp"
 
 namespace col {
 namespace {
@@ -110,6 +110,15 @@ float16::operator float() const noexcept {
 bfloat16::bfloat16(float value) noexcept : bits(core::float_to_bfloat16(value)) {}
 bfloat16::operator float() const noexcept {
   return core::bfloat16_to_float(bits);
+}
+
+float8_e4m3fn::float8_e4m3fn(float value) noexcept : bits(core::float_to_float8_e4m3fn(value)) {}
+float8_e4m3fn::operator float() const noexcept {
+  return core::float8_e4m3fn_to_float(bits);
+}
+float8_e5m2::float8_e5m2(float value) noexcept : bits(core::float_to_float8_e5m2(value)) {}
+float8_e5m2::operator float() const noexcept {
+  return core::float8_e5m2_to_float(bits);
 }
 
 namespace detail {

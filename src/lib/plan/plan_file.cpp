@@ -47,8 +47,8 @@ std::optional<std::string> refuse_elements(const PlanProblem& problem, const Pla
     return planned.in_place ? "the plan is for calls in place, the call has two buffers"
                             : "the plan is for an input and an output of their own, the call is in place";
   if (planned.widens != request.widens)
-    return planned.widens ? "the plan widens partial results (16-bit floats), the call does not"
-                          : "the call widens partial results (16-bit floats), the plan does not";
+    return planned.widens ? "the plan widens partial results (narrow floats), the call does not"
+                          : "the call widens partial results (narrow floats), the plan does not";
   if (planned.wide_input != request.wide_input)
     return planned.wide_input ? "the plan takes a wide input, the call has one of the user's type"
                               : "the call has a wide input, the plan takes one of the user's type";

@@ -128,7 +128,7 @@ def build(
 
     `count` is in elements, as in the call; if left out, there is one for each rank. The v-forms take `counts` instead:
     one for each rank, and for alltoallv a list of rows, where row r is what rank r sends to each. `widens` means that
-    partial results have a wider type than the elements, as sums of 16-bit floats have, and `wide_input` that the input
+    partial results have a wider type than the elements, as sums of floats of 8 and 16 bits have, and `wide_input` that the input
     has it already. `nodes` has the node of each rank; if left out, all are on one.
     """
     return Plan(

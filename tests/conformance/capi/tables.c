@@ -35,16 +35,17 @@ static void check_collectives(void) {
 }
 
 static void check_dtypes(void) {
-  static const size_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 2, 4, 8, 2, 2, 1, 8, 16};
+  static const size_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 2, 4, 8, 2, 2, 1, 8, 16, 1, 1};
   col_error* error;
   uint32_t number = 99;
-  CHECK(col_dtype_count() == 15);
-  for (uint32_t i = 0; i < 15; ++i) {
+  CHECK(col_dtype_count() == 17);
+  for (uint32_t i = 0; i < 17; ++i) {
     OK(col_dtype_from_name(col_dtype_name(i), &number, &error));
     CHECK(number == i && col_dtype_size(i) == sizes[i]);
   }
   CHECK(is(col_dtype_name(COL_BFLOAT16), "bfloat16") && is(col_dtype_name(COL_COMPLEX128), "complex128"));
-  CHECK(col_dtype_name(15) == NULL && col_dtype_size(15) == 0);
+  CHECK(is(col_dtype_name(COL_FLOAT8_E4M3FN), "float8_e4m3fn") && is(col_dtype_name(COL_FLOAT8_E5M2), "float8_e5m2"));
+  CHECK(col_dtype_name(17) == NULL && col_dtype_size(17) == 0);
   CHECK(col_dtype_opaque(12) == COL_BYTES + 12 && col_dtype_size(COL_BYTES + 12) == 12);
   CHECK(is(col_dtype_name(col_dtype_opaque(12)), "bytes[12]"));
   CHECK(col_dtype_opaque(0) == COL_BYTES && col_dtype_opaque((size_t)-1) == COL_BYTES);

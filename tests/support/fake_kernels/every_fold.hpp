@@ -33,6 +33,8 @@ void for_each_fold(Visit visit) {
   integer(DType::uint64, PlainElement<std::uint64_t>());
   arithmetic(DType::float16, Float16Element());
   arithmetic(DType::bfloat16, Bfloat16Element());
+  arithmetic(DType::float8_e4m3fn, Float8E4m3fnElement());
+  arithmetic(DType::float8_e5m2, Float8E5m2Element());
   arithmetic(DType::float32, PlainElement<float>());
   arithmetic(DType::float64, PlainElement<double>());
 }

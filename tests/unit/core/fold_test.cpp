@@ -120,7 +120,7 @@ Expected expect_with(const Call& call) {
     constexpr bool kBitwise = std::is_same_v<Operator, col::core::BitAnd> ||
                               std::is_same_v<Operator, col::core::BitOr> || std::is_same_v<Operator, col::core::BitXor>;
     if constexpr (!kBitwise || col::core::is_integer<kTo>) {
-      if (call.wide && col::core::is_half(kTo)) return expect_elements<Operator, DType::float32, kTo>(call, expected);
+      if (call.wide && col::core::is_narrow(kTo)) return expect_elements<Operator, DType::float32, kTo>(call, expected);
       expect_elements<Operator, kTo, kTo>(call, expected);
     }
   });
@@ -311,7 +311,8 @@ TEST_CASE("fold: a range in pieces gives the same bits as the whole", "[fold]") 
   std::mt19937 random(seed);
   constexpr std::size_t kCount = 3001;
   for (const Instructions instructions : core_test::available_instructions()) {
-    for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16, DType::float64, DType::int8}) {
+    for (const DType dtype :
+         {DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::float64, DType::int8}) {
       const std::size_t size = size_of(dtype);
       std::vector<Array> inputs;
       Call call{ReduceOp::avg, dtype, false, 3, kCount, {}};

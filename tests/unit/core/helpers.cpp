@@ -74,11 +74,13 @@ void randomize(std::span<std::byte> bytes, col::DType dtype, std::mt19937& rando
     put(Words{0, 0x8000, 1, 0x8001, 0x03ff, 0x0400, 0x3c00, 0xbc00, 0x7bff, 0x7c00, 0xfc00, 0x7c01});
   if (dtype == col::DType::bfloat16)
     put(Words{0, 0x8000, 1, 0x8001, 0x007f, 0x0080, 0x3f80, 0xbf80, 0x7f7f, 0x7f80, 0xff80, 0x7f81});
-}
+}  // of 8 bits, random ones are all of them
 
 float rounded(col::DType dtype, float exact) {
   if (dtype == col::DType::float16) return static_cast<float>(col::float16(exact));
   if (dtype == col::DType::bfloat16) return static_cast<float>(col::bfloat16(exact));
+  if (dtype == col::DType::float8_e4m3fn) return static_cast<float>(col::float8_e4m3fn(exact));
+  if (dtype == col::DType::float8_e5m2) return static_cast<float>(col::float8_e5m2(exact));
   return exact;
 }
 

@@ -50,7 +50,7 @@ TEST_CASE("instructions: every table has the same kernels", "[instructions]") {
         const bool has_kernel = kernel_table(each).folds[op][dtype] != nullptr;
         CHECK(has_kernel == col::core::is_reducible(static_cast<ReduceOp>(op), static_cast<DType>(dtype)));
         const bool from_float = kernel_table(each).wide_folds[op][dtype] != nullptr;
-        CHECK(from_float == (has_kernel && col::core::is_half(static_cast<DType>(dtype))));
+        CHECK(from_float == (has_kernel && col::core::is_narrow(static_cast<DType>(dtype))));
       }
     }
   }

@@ -1,4 +1,4 @@
-// The kernels for partial results against the obvious reference, and the two forms of the 16-bit loops against each
+// The kernels for partial results against the obvious reference, and the two forms of the narrow loops against each
 // other.
 #include "core/kernels/mixed.hpp"
 
@@ -20,8 +20,8 @@
 using col::DType;
 using col::Op;
 using col::ReduceOp;
-using col::core::HalfKernels;
 using col::core::Instructions;
+using col::core::NarrowKernels;
 using col::core::Widths;
 using core_test::combined;
 using core_test::error_of;
@@ -31,16 +31,40 @@ using core_test::same;
 namespace {
 
 constexpr std::array<std::size_t, 6> kCounts = {0, 1, 7, 64, 1000, 1001};
-constexpr std::array kHalves = {DType::float16, DType::bfloat16};
+constexpr std::array kNarrow = {DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2};
 constexpr std::array kNumericOps = {ReduceOp::sum, ReduceOp::product, ReduceOp::min, ReduceOp::max, ReduceOp::avg};
 
 std::vector<DType> other_types() {
   std::vector<DType> types;
   for (int i = 0; i < col::kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
-    if (!col::core::is_half(dtype) && dtype != DType::boolean) types.push_back(dtype);  // that has no average
+    if (!col::core::is_narrow(dtype) && dtype != DType::boolean) types.push_back(dtype);  // that has no average
   }
   return types;
+}
+
+float widened(DType dtype, std::uint16_t bits) {
+  switch (dtype) {
+    case DType::float16:
+      return static_cast<float>(col::float16::from_bits(bits));
+    case DType::bfloat16:
+      return static_cast<float>(col::bfloat16::from_bits(bits));
+    case DType::float8_e4m3fn:
+      return static_cast<float>(col::float8_e4m3fn::from_bits(static_cast<std::uint8_t>(bits)));
+    default:
+      return static_cast<float>(col::float8_e5m2::from_bits(static_cast<std::uint8_t>(bits)));
+  }
+}
+
+// Every number of the type, one after the other, as bytes.
+std::vector<std::byte> every_number(DType dtype) {
+  const std::size_t size = size_of(dtype), numbers = std::size_t{1} << (8 * size);
+  std::vector<std::byte> bytes(numbers * size);
+  for (std::size_t i = 0; i < numbers; ++i) {
+    const auto bits = static_cast<std::uint16_t>(i);  // its first byte is the low one
+    std::memcpy(bytes.data() + i * size, &bits, size);
+  }
+  return bytes;
 }
 
 // An array at an odd address with a guard behind it. Copies are compared whole, guard included.
@@ -63,11 +87,10 @@ class GuardedArray {
   }
   bool operator==(const GuardedArray& other) const { return dtype_ == other.dtype_ && bytes_ == other.bytes_; }
 
-  // A 16-bit float, or the float32 of its partial results.
+  // A narrow float, or the float32 of its partial results.
   float number(std::size_t i) const {
     if (dtype_ == DType::float32) return get<float>(i);
-    if (dtype_ == DType::float16) return static_cast<float>(get<col::float16>(i));
-    return static_cast<float>(get<col::bfloat16>(i));
+    return widened(dtype_, size_of(dtype_) == 1 ? get<std::uint8_t>(i) : get<std::uint16_t>(i));
   }
 
   void randomize(std::mt19937& random) { core_test::randomize({data(), bytes()}, dtype_, random); }
@@ -101,11 +124,11 @@ enum class Overlap { none, left, right, both };
 
 }  // namespace
 
-TEST_CASE("reduce_mixed: 16-bit floats and float32 in every combination, one rounding", "[mixed]") {
+TEST_CASE("reduce_mixed: narrow floats and float32 in every combination, one rounding", "[mixed]") {
   const unsigned seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
-  for (const DType dtype : kHalves) {
+  for (const DType dtype : kNarrow) {
     for (const ReduceOp op : kNumericOps) {
       for (int widths = 0; widths < 8; ++widths) {
         const bool left_wide = (widths & 4) != 0, right_wide = (widths & 2) != 0, result_wide = (widths & 1) != 0;
@@ -175,9 +198,9 @@ TEST_CASE("reduce_mixed: premul_sum adds, a user's function works on the user's 
   CHECK(calls == 1);
 }
 
-TEST_CASE("finish: 16-bit floats are divided in float32 and rounded once", "[mixed]") {
+TEST_CASE("finish: narrow floats are divided in float32 and rounded once", "[mixed]") {
   std::mt19937 random(2);
-  for (const DType dtype : kHalves) {
+  for (const DType dtype : kNarrow) {
     for (const bool from_wide : {false, true}) {
       for (const bool in_place : {false, true}) {
         if (in_place && from_wide) continue;
@@ -232,9 +255,9 @@ TEST_CASE("finish: other types divide in their own arithmetic, and all operators
   CHECK(real_third == std::vector<double>{1.0 / 3, -1.0 / 3, 1e300 / 3});
 }
 
-TEST_CASE("premultiply_to: a scaled copy, for 16-bit floats in float32 when it may", "[mixed]") {
+TEST_CASE("premultiply_to: a scaled copy, for narrow floats in float32 when it may", "[mixed]") {
   std::mt19937 random(4);
-  for (const DType dtype : kHalves) {
+  for (const DType dtype : kNarrow) {
     for (const bool to_wide : {false, true}) {
       for (const double scale : {0.5, -3.0, 1.0 / 3, 1e-8, 1e30, 0.0}) {
         for (const std::size_t count : kCounts) {
@@ -264,15 +287,13 @@ TEST_CASE("premultiply_to: a scaled copy, for 16-bit floats in float32 when it m
         col::ErrorCode::internal);
 }
 
-TEST_CASE("widen: every 16-bit float, and a copy of everything else", "[mixed]") {
-  for (const DType dtype : kHalves) {
-    std::vector<std::uint16_t> narrow(65536);
-    for (std::size_t i = 0; i < narrow.size(); ++i) narrow[i] = static_cast<std::uint16_t>(i);
-    std::vector<float> wide(narrow.size());
+TEST_CASE("widen: every narrow float, and a copy of everything else", "[mixed]") {
+  for (const DType dtype : kNarrow) {
+    const std::vector<std::byte> narrow = every_number(dtype);
+    std::vector<float> wide(narrow.size() / size_of(dtype));
     col::core::widen(dtype, narrow.data(), wide.data(), wide.size());
-    for (std::size_t i = 0; i < narrow.size(); ++i) {
-      const float expected = dtype == DType::float16 ? static_cast<float>(col::float16::from_bits(narrow[i]))
-                                                     : static_cast<float>(col::bfloat16::from_bits(narrow[i]));
+    for (std::size_t i = 0; i < wide.size(); ++i) {
+      const float expected = widened(dtype, static_cast<std::uint16_t>(i));
       if (std::bit_cast<std::uint32_t>(wide[i]) != std::bit_cast<std::uint32_t>(expected)) FAIL(wide[i] << " came");
     }
   }
@@ -293,24 +314,25 @@ TEST_CASE("mixed kernels: a count of zero touches nothing", "[mixed]") {
   }
 }
 
-// ---- The two forms of the 16-bit loops ------------------------------------------------------------------------------
+// ---- The two forms of the narrow loops ------------------------------------------------------------------------------
 
 namespace {
 
-// Every float that lies on, next to, or half way between two neighbouring 16-bit floats, and all NaN patterns with one
+// Every float that lies on, next to, or half way between two neighbouring narrow floats, and all NaN patterns with one
 // bit of payload.
 std::vector<float> floats_around(DType dtype) {
   std::vector<float> values;
   const auto add_near = [&](std::uint32_t bits) {
     for (const std::uint32_t near : {bits - 1, bits, bits + 1}) values.push_back(std::bit_cast<float>(near));
   };
+  const std::uint32_t half_way = dtype == DType::float16         ? 0x1000U
+                                 : dtype == DType::bfloat16      ? 0x8000U
+                                 : dtype == DType::float8_e4m3fn ? 0x8'0000U
+                                                                 : 0x10'0000U;
   for (std::uint32_t i = 0; i < 65536; ++i) {
-    const auto half = static_cast<std::uint16_t>(i);
-    const auto bits =
-        std::bit_cast<std::uint32_t>(dtype == DType::float16 ? static_cast<float>(col::float16::from_bits(half))
-                                                             : static_cast<float>(col::bfloat16::from_bits(half)));
+    const auto bits = std::bit_cast<std::uint32_t>(widened(dtype, static_cast<std::uint16_t>(i)));
     add_near(bits);
-    add_near(bits + (dtype == DType::float16 ? 0x1000U : 0x8000U));
+    add_near(bits + half_way);
     add_near(i << 16);
     add_near((i << 16) | 0x1000U);
   }
@@ -323,36 +345,37 @@ std::vector<float> floats_around(DType dtype) {
 
 }  // namespace
 
-TEST_CASE("half kernels: conversions give the same bits with and without special instructions", "[mixed]") {
+TEST_CASE("narrow kernels: conversions give the same bits with and without special instructions", "[mixed]") {
   if (col::core::best_instructions() == Instructions::baseline) {
     WARN("not compared: this processor has no AVX2 and F16C");
     return;
   }
-  for (const DType dtype : kHalves) {
-    const HalfKernels& plain = half_kernels(dtype, Instructions::baseline);
-    const HalfKernels& fast = half_kernels(dtype, Instructions::avx2_f16c);
-    std::vector<std::uint16_t> halves(65536);
-    for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<std::uint16_t>(i);
-    std::vector<std::uint32_t> wide(halves.size()), wide_fast(halves.size());
-    const auto* in = reinterpret_cast<const std::byte*>(halves.data());
+  for (const DType dtype : kNarrow) {
+    const NarrowKernels& plain = narrow_kernels(dtype, Instructions::baseline);
+    const NarrowKernels& fast = narrow_kernels(dtype, Instructions::avx2_f16c);
+    const std::vector<std::byte> every = every_number(dtype);
+    std::vector<std::uint32_t> wide(every.size() / size_of(dtype)), wide_fast(wide.size());
+    const std::byte* in = every.data();
     plain.widen(in, reinterpret_cast<std::byte*>(wide.data()), wide.size());
     fast.widen(in, reinterpret_cast<std::byte*>(wide_fast.data()), wide.size());
     REQUIRE((wide == wide_fast));
 
     const std::vector<float> floats = floats_around(dtype);
     REQUIRE(floats.size() > 700'000);
-    std::vector<std::uint16_t> narrow(floats.size()), narrow_fast(floats.size());
+    const std::size_t size = size_of(dtype);
+    std::vector<std::byte> narrow(floats.size() * size), narrow_fast(floats.size() * size);
     in = reinterpret_cast<const std::byte*>(floats.data());
-    plain.narrow(in, reinterpret_cast<std::byte*>(narrow.data()), narrow.size());
-    fast.narrow(in, reinterpret_cast<std::byte*>(narrow_fast.data()), narrow.size());
+    plain.narrow(in, narrow.data(), floats.size());
+    fast.narrow(in, narrow_fast.data(), floats.size());
     for (std::size_t i = 0; i < floats.size(); ++i) {
+      if (std::memcmp(&narrow[i * size], &narrow_fast[i * size], size) == 0) continue;
       INFO(to_string(dtype) << " of bits " << std::bit_cast<std::uint32_t>(floats[i]));
-      if (narrow[i] != narrow_fast[i]) FAIL(narrow[i] << " came");
+      FAIL(static_cast<int>(narrow_fast[i * size]) << " came");
     }
   }
 }
 
-TEST_CASE("half kernels: reductions give the same with and without special instructions", "[mixed]") {
+TEST_CASE("narrow kernels: reductions give the same with and without special instructions", "[mixed]") {
   if (col::core::best_instructions() == Instructions::baseline) {
     WARN("not compared: this processor has no AVX2 and F16C");
     return;
@@ -360,7 +383,7 @@ TEST_CASE("half kernels: reductions give the same with and without special instr
   const unsigned seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
-  for (const DType dtype : kHalves) {
+  for (const DType dtype : kNarrow) {
     for (const ReduceOp op : kNumericOps) {
       for (int widths = 0; widths < 7; ++widths) {
         const Widths wide{(widths & 4) != 0, (widths & 2) != 0, (widths & 1) != 0};
@@ -369,8 +392,10 @@ TEST_CASE("half kernels: reductions give the same with and without special instr
           left.randomize(random);
           right.randomize(random);
           GuardedArray plain(dtype, wide.result, count), fast(dtype, wide.result, count);
-          half_kernels(dtype, Instructions::baseline).reduce(op, wide)(left.data(), right.data(), plain.data(), count);
-          half_kernels(dtype, Instructions::avx2_f16c).reduce(op, wide)(left.data(), right.data(), fast.data(), count);
+          narrow_kernels(dtype, Instructions::baseline)
+              .reduce(op, wide)(left.data(), right.data(), plain.data(), count);
+          narrow_kernels(dtype, Instructions::avx2_f16c)
+              .reduce(op, wide)(left.data(), right.data(), fast.data(), count);
           INFO(to_string(op) << " on " << to_string(dtype) << ", widths " << widths << ", count " << count);
           REQUIRE(first_difference(op, left, right, plain, count) == "");
           for (std::size_t i = 0; i < count; ++i) {

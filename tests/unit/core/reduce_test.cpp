@@ -30,7 +30,7 @@ __extension__ using UInt128 = unsigned __int128;
 using Bytes = std::vector<unsigned char>;
 
 bool is_float(DType dtype) {
-  return dtype == DType::float16 || dtype == DType::bfloat16 || dtype == DType::float32 || dtype == DType::float64;
+  return row_of(dtype).kind == col::ElementKind::floating;
 }
 
 // An element as a number that holds every value of every integer type, or of every float type.
@@ -83,7 +83,7 @@ Int128 integer_result(ReduceOp op, DType dtype, Int128 left, Int128 right) {
   return 0;
 }
 
-// In the precision of the type: float for the 16-bit ones, which then round once.
+// In the precision of the type: float for the narrow ones, which then round once.
 double float_result(ReduceOp op, DType dtype, double left, double right) {
   if (dtype == DType::float64) return core_test::combined(op, left, right);
   return core_test::rounded(dtype, core_test::combined(op, static_cast<float>(left), static_cast<float>(right)));
@@ -220,6 +220,8 @@ TEST_CASE("reduce: min and max keep a NaN from either side, in every float type"
       const float nan = std::numeric_limits<float>::quiet_NaN();
       CHECK(check(DType::float16, col::float16(nan), col::float16(1)));
       CHECK(check(DType::bfloat16, col::bfloat16(nan), col::bfloat16(1)));
+      CHECK(check(DType::float8_e4m3fn, col::float8_e4m3fn(nan), col::float8_e4m3fn(1)));
+      CHECK(check(DType::float8_e5m2, col::float8_e5m2(nan), col::float8_e5m2(1)));
       CHECK(check(DType::float32, nan, 1.0f));
       CHECK(check(DType::float64, static_cast<double>(nan), 1.0));
     }
@@ -255,15 +257,15 @@ TEST_CASE("convert: arrays agree with the conversion of one element", "[reduce]"
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
-  std::vector<std::uint16_t> patterns(0x10000);
-  for (std::size_t i = 0; i < patterns.size(); ++i) patterns[i] = static_cast<std::uint16_t>(i);
-  std::vector<float> wide(patterns.size());
+  std::vector<float> wide(0x10000);
   std::vector<float> floats(10'001);
   for (auto& value : floats) value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
-  std::vector<std::uint16_t> narrow(floats.size());
 
   const auto check = [&](DType dtype, auto make) {
     using T = decltype(make);
+    using Bits = decltype(T::bits);
+    std::vector<Bits> patterns(wide.size()), narrow(floats.size());
+    for (std::size_t i = 0; i < patterns.size(); ++i) patterns[i] = static_cast<Bits>(i);
     std::size_t wrong = 0;
     col::core::convert(dtype, patterns.data(), DType::float32, wide.data(), wide.size());
     for (std::size_t i = 0; i < wide.size(); ++i)
@@ -275,6 +277,8 @@ TEST_CASE("convert: arrays agree with the conversion of one element", "[reduce]"
   };
   CHECK(check(DType::float16, col::float16()) == 0);
   CHECK(check(DType::bfloat16, col::bfloat16()) == 0);
+  CHECK(check(DType::float8_e4m3fn, col::float8_e4m3fn()) == 0);
+  CHECK(check(DType::float8_e5m2, col::float8_e5m2()) == 0);
 
   std::vector<float> copy(floats.size());
   col::core::convert(DType::float32, floats.data(), DType::float32, copy.data(), floats.size());
@@ -283,6 +287,8 @@ TEST_CASE("convert: arrays agree with the conversion of one element", "[reduce]"
         col::ErrorCode::internal);
   CHECK(col::core::accumulation_type(DType::float16) == DType::float32);
   CHECK(col::core::accumulation_type(DType::bfloat16) == DType::float32);
+  CHECK(col::core::accumulation_type(DType::float8_e4m3fn) == DType::float32);
+  CHECK(col::core::accumulation_type(DType::float8_e5m2) == DType::float32);
   CHECK(col::core::accumulation_type(DType::float64) == DType::float64);
   CHECK(col::core::accumulation_type(DType::int8) == DType::int8);
 }

@@ -36,9 +36,9 @@ struct FakeDLTensor {
 
 TEST_CASE("dtype: names and sizes of all", "[dtype]") {
   const std::vector<std::pair<std::string, std::size_t>> expected = {
-      {"int8", 1},   {"uint8", 1},   {"int32", 4},    {"uint32", 4},    {"int64", 8},
-      {"uint64", 8}, {"float16", 2}, {"bfloat16", 2}, {"float32", 4},   {"float64", 8},
-      {"int16", 2},  {"uint16", 2},  {"boolean", 1},  {"complex64", 8}, {"complex128", 16}};
+      {"int8", 1},    {"uint8", 1},     {"int32", 4},       {"uint32", 4},        {"int64", 8},      {"uint64", 8},
+      {"float16", 2}, {"bfloat16", 2},  {"float32", 4},     {"float64", 8},       {"int16", 2},      {"uint16", 2},
+      {"boolean", 1}, {"complex64", 8}, {"complex128", 16}, {"float8_e4m3fn", 1}, {"float8_e5m2", 1}};
   REQUIRE(expected.size() == col::kDTypeCount);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const auto dtype = static_cast<col::DType>(i);
@@ -157,18 +157,24 @@ TEST_CASE("views: made from vectors, arrays and spans, sliced by elements", "[vi
   CHECK(col::dtype_of<short>() == col::DType::int16);
   CHECK(col::dtype_of<std::uint16_t>() == col::DType::uint16);
   CHECK(col::dtype_of<bool>() == col::DType::boolean);
+  CHECK(col::dtype_of<col::float8_e4m3fn>() == col::DType::float8_e4m3fn);
+  CHECK(col::dtype_of<const col::float8_e5m2>() == col::DType::float8_e5m2);
   CHECK(col::dtype_of<std::complex<float>>() == col::DType::complex64);
   CHECK(col::dtype_of<std::complex<double>>() == col::DType::complex128);
 }
 
 TEST_CASE("from_dlpack: every supported element type", "[views]") {
   const std::vector<std::pair<std::pair<int, int>, col::DType>> types = {
-      {{0, 8}, col::DType::int8},     {{1, 8}, col::DType::uint8},      {{0, 32}, col::DType::int32},
-      {{1, 32}, col::DType::uint32},  {{0, 64}, col::DType::int64},     {{1, 64}, col::DType::uint64},
-      {{2, 16}, col::DType::float16}, {{4, 16}, col::DType::bfloat16},  {{2, 32}, col::DType::float32},
-      {{2, 64}, col::DType::float64}, {{0, 16}, col::DType::int16},     {{1, 16}, col::DType::uint16},
-      {{6, 8}, col::DType::boolean},  {{5, 64}, col::DType::complex64}, {{5, 128}, col::DType::complex128}};
+      {{0, 8}, col::DType::int8},           {{1, 8}, col::DType::uint8},       {{0, 32}, col::DType::int32},
+      {{1, 32}, col::DType::uint32},        {{0, 64}, col::DType::int64},      {{1, 64}, col::DType::uint64},
+      {{2, 16}, col::DType::float16},       {{4, 16}, col::DType::bfloat16},   {{2, 32}, col::DType::float32},
+      {{2, 64}, col::DType::float64},       {{0, 16}, col::DType::int16},      {{1, 16}, col::DType::uint16},
+      {{6, 8}, col::DType::boolean},        {{5, 64}, col::DType::complex64},  {{5, 128}, col::DType::complex128},
+      {{10, 8}, col::DType::float8_e4m3fn}, {{12, 8}, col::DType::float8_e5m2}};
   for (const auto& [type, dtype] : types) CHECK(col::detail::dtype_from_dlpack(type.first, type.second, 1) == dtype);
+  // Another format of 8 bits, which ml_dtypes calls float8_e4m3.
+  CHECK(error_of([] { col::detail::dtype_from_dlpack(8, 8, 1); }).code() == col::ErrorCode::invalid_argument);
+  CHECK(error_of([] { col::dtype_from_string("float8_e4m3"); }).code() == col::ErrorCode::invalid_argument);
   CHECK(error_of([] { col::detail::dtype_from_dlpack(0, 128, 1); }).code() == col::ErrorCode::invalid_argument);
   CHECK(error_of([] { col::detail::dtype_from_dlpack(3, 64, 1); }).code() == col::ErrorCode::invalid_argument);
   CHECK(error_of([] { col::detail::dtype_from_dlpack(2, 32, 4); }).message().find("4 lanes") != std::string::npos);

@@ -19,9 +19,10 @@ namespace {
 using namespace col;
 using namespace col::test;
 
-constexpr DType kTested[] = {DType::int8,   DType::uint8,   DType::int32,     DType::uint32,  DType::int64,
-                             DType::uint64, DType::float16, DType::bfloat16,  DType::float32, DType::float64,
-                             DType::int16,  DType::uint16,  DType::complex128};
+constexpr DType kTested[] = {DType::int8,       DType::uint8,         DType::int32,      DType::uint32,
+                             DType::int64,      DType::uint64,        DType::float16,    DType::bfloat16,
+                             DType::float32,    DType::float64,       DType::int16,      DType::uint16,
+                             DType::complex128, DType::float8_e4m3fn, DType::float8_e5m2};
 
 // The operators: all built-in ones, premul_sum (by 2), a commutative and a non-commutative function. The last is
 // f(a, b) = a; its result is rank 0's input, in rank order only.
@@ -49,6 +50,8 @@ Bytes small_numbers(DType dtype, int rank, std::size_t count) {
     if (row_of(dtype).is_integer()) put(value);
     if (dtype == DType::float16) put(float16(number));
     if (dtype == DType::bfloat16) put(bfloat16(number));
+    if (dtype == DType::float8_e4m3fn) put(float8_e4m3fn(number));
+    if (dtype == DType::float8_e5m2) put(float8_e5m2(number));
     if (dtype == DType::float32) put(number);
     if (dtype == DType::float64) put(double{number});
     if (dtype == DType::complex128) put(std::complex<double>(number));
@@ -151,7 +154,7 @@ TEST_CASE("gloo natives: every operator on every type", "[gloo]") {
   }));
 }
 
-TEST_CASE("gloo natives: 16-bit floats are summed in float32 and rounded once", "[gloo]") {
+TEST_CASE("gloo natives: narrow floats are summed in float32 and rounded once", "[gloo]") {
   // 2048 + 7 * 1: float16 cannot hold 2049, so rounding at every hop would lose all the ones.
   constexpr int kSize = 8;
   require_well(run_ranks(kSize, [](int rank, GlooChannel& channel) {

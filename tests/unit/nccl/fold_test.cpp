@@ -43,7 +43,7 @@ struct Problem {
 };
 
 bool is_float(DType dtype) {
-  return dtype == DType::float16 || dtype == DType::bfloat16 || dtype == DType::float32 || dtype == DType::float64;
+  return row_of(dtype).kind == col::ElementKind::floating;
 }
 
 // Random bits: of floats that is every kind of number, in all magnitudes; and some that are special, often.
@@ -85,6 +85,8 @@ bool is_nan(DType dtype, const std::byte* element) {
   };
   if (dtype == DType::float16) return std::isnan(static_cast<float>(as(col::float16())));
   if (dtype == DType::bfloat16) return std::isnan(static_cast<float>(as(col::bfloat16())));
+  if (dtype == DType::float8_e4m3fn) return std::isnan(static_cast<float>(as(col::float8_e4m3fn())));
+  if (dtype == DType::float8_e5m2) return std::isnan(static_cast<float>(as(col::float8_e5m2())));
   if (dtype == DType::float32) return std::isnan(as(0.0f));
   if (dtype == DType::float64) return std::isnan(as(0.0));
   return false;
@@ -187,7 +189,7 @@ TEST_CASE("nccl kernels: what they compute is what the host computes, to the bit
     ++kernels;
     CHECK(first_problem<Loop>({.op = op, .dtype = dtype}) == "");
   });
-  CHECK(kernels == 58);
+  CHECK(kernels == 66);
 }
 
 TEST_CASE("nccl kernels: averages and scaled sums are those of the host, to the bit", "[nccl]") {

@@ -205,7 +205,7 @@ TEST_CASE("plan file: calls that it is not for are refused with the reason", "[p
   CHECK(why(elements, {.collective = Collective::broadcast, .size = 2, .count = 5}) ==
         "the plan is for 4 elements, the call has 5");
   CHECK(why(elements, {.collective = Collective::broadcast, .size = 2, .count = 4, .widens = true}) ==
-        "the call widens partial results (16-bit floats), the plan does not");
+        "the call widens partial results (narrow floats), the plan does not");
   CHECK(why(elements, {.collective = Collective::broadcast, .size = 2, .count = 4, .wide_input = true}) ==
         "the call has a wide input, the plan takes one of the user's type");
   CHECK(why(elements, {.collective = Collective::broadcast, .size = 2, .count = 4, .in_place = true}) ==

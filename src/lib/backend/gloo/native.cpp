@@ -80,7 +80,7 @@ std::uint32_t collective_tag(std::uint64_t fingerprint, std::size_t bytes) noexc
 }  // namespace
 
 // What the packaged Gloo does. None of them is marked rounds_per_hop or drops_nan: the reduction functions are ours,
-// and 16-bit floats travel as float32.
+// and narrow floats travel as float32.
 struct Native::Row {
   NativeEntry entry;
   void (Native::*run)(const Request& request);
@@ -277,7 +277,7 @@ bool needs_rank_order(const Op& op) {
   return op.kind() == Op::Kind::user && !op.commutative();
 }
 
-// Sums of 16-bit floats are made and sent in float32 and rounded once. A user's function gets the user's type.
+// Sums of narrow floats are made and sent in float32 and rounded once. A user's function gets the user's type.
 DType working_type(const Request& request) {
   return request.op.kind() == Op::Kind::user ? request.in.dtype : core::accumulation_type(request.in.dtype);
 }

@@ -15,7 +15,7 @@ constexpr std::size_t kMostBlocks = 2048;  // as many as the largest GPUs run at
 
 // Of the kernels in the image.
 constexpr bool has_folds(DType dtype) {
-  return dtype <= DType::float64;
+  return dtype <= DType::float64 || row_of(dtype).is_narrow();
 }
 
 // Calls visit(op, dtype, name) for each that folds.

@@ -62,7 +62,7 @@ Native::Native(Communicator& communicator, const GpuDevice& device, int rank, in
     const bool is_own = row.by == By::nccl || (row.by == By::newer_nccl && is_newer);
     NativeEntry& entry = entries_.emplace_back(NativeEntry{row.collective, is_own ? kOwn : kMessages});
     if (!row_of(row.collective).reduces()) continue;
-    // 16-bit floats are rounded at every hop, and its min and max may lose a NaN.
+    // Narrow floats are rounded at every hop, and its min and max may lose a NaN.
     entry.rounds_per_hop = entry.drops_nan = entry.arithmetic_only = true;
     entry.reduces = &nccl_reduces;
   }

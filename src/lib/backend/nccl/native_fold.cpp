@@ -7,7 +7,7 @@
 //
 // A reduce sends the results to the root, a reduce_scatter(v) leaves them where they are; of a scan, a slice gives a
 // result for each rank. An allreduce moves as many bytes as a ring does. Elements are combined in the order of the
-// ranks, and 16-bit floats rounded once.
+// ranks, and narrow floats rounded once.
 //
 // A long vector is cut into pieces that follow one another, so that the memory it takes does not grow with it.
 #include <algorithm>
@@ -113,7 +113,7 @@ bool Native::folds(const Request& r) const noexcept {
   const CollectiveRow& row = row_of(r.collective);
   if (!row.reduces()) return false;
   const bool nccl_has_it = row.folds == Folds::all && !row.has_counts();
-  return !nccl_has_it || (r.op.kind() == Op::Kind::builtin && !to_nccl(r.op));
+  return !nccl_has_it || (!nccl_reduces(r.op, r.in.dtype) && Kernels::have(r.op, r.in.dtype));
 }
 
 void Native::check(const Request& request) const {

@@ -68,6 +68,11 @@ std::uint64_t to_element(double scale, DType dtype) {
 static_assert(std::endian::native == std::endian::little);
 
 [[noreturn]] void refuse(const Op& op, DType dtype) {
+  if (row_of(dtype).is_narrow() && size_of(dtype) == 1 && (to_nccl(op) || op.kind() == Op::Kind::premul_sum))
+    throw Error(ErrorCode::unavailable,
+                fmt::format("NCCL rounds {} at every hop and saturates, so col reduces it by kernels of its own, which "
+                            "this call has not; use another call, or convert the data to float16",
+                            to_string(dtype)));
   throw Error(ErrorCode::unavailable,
               fmt::format("NCCL cannot reduce {} by '{}'; copy the data to the host, and reduce "
                           "it there",
@@ -77,6 +82,7 @@ static_assert(std::endian::native == std::endian::little);
 }  // namespace
 
 Operator::Operator(const Communicator& communicator, const Op& op, DType dtype) : communicator_(communicator) {
+  require(op, dtype);
   if (op.kind() == Op::Kind::premul_sum) {
     std::uint64_t scale = to_element(op.scale(), dtype);
     const ncclResult_t result = communicator.nccl().RedOpCreatePreMulSum(&op_, &scale, to_nccl(dtype, 1).type,
@@ -85,9 +91,7 @@ Operator::Operator(const Communicator& communicator, const Op& op, DType dtype) 
     made_ = true;
     return;
   }
-  const auto own = to_nccl(op);
-  if (!own || !nccl_reduces(op, dtype)) refuse(op, dtype);
-  op_ = *own;
+  op_ = *to_nccl(op);
 }
 
 Operator::~Operator() {

@@ -14,14 +14,17 @@
 namespace col::nccl_backend {
 
 // An array in NCCL's terms. A type that NCCL does not have becomes what it is made of: a complex number its two parts,
-// a boolean a byte, anything else bytes.
+// a boolean a byte, anything else bytes. So do floats of 8 bits, which NCCL has from 2.24 on: every version moves them,
+// on every GPU.
 struct NcclArray {
   std::size_t count = 0;
   ncclDataType_t type = ncclUint8;
 };
 NcclArray to_nccl(DType dtype, std::size_t count) noexcept;
 
-// Whether NCCL reduces `dtype` by `op`, or by an operator that can be made of `op`.
+// Whether NCCL reduces `dtype` by `op`, or by an operator that can be made of `op`, and may do so: its sums of 8-bit
+// floats saturate and are rounded at every hop, and it has them only from GPUs of capability 9.0 on. Native::fold() has
+// better ones (docs/decisions/0047-float8.md).
 bool nccl_reduces(const Op& op, DType dtype) noexcept;
 
 // Nothing for operators that NCCL does not have: bitwise operators and user's functions.

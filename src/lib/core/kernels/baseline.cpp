@@ -25,6 +25,14 @@ struct Baseline {
   [[gnu::always_inline]] static inline Halves<kBytes> to_halves(Words<kBytes> words) {
     return __builtin_convertvector(words, Halves<kBytes>);
   }
+  template <std::size_t kBytes>
+  [[gnu::always_inline]] static inline Words<kBytes> to_words(Quarters<kBytes> quarters) {
+    return __builtin_convertvector(quarters, Words<kBytes>);
+  }
+  template <std::size_t kBytes>
+  [[gnu::always_inline]] static inline Quarters<kBytes> to_quarters(Words<kBytes> words) {
+    return __builtin_convertvector(words, Quarters<kBytes>);
+  }
 
 #if defined(__x86_64__)
   template <class Stored>

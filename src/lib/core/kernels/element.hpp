@@ -10,7 +10,7 @@
 
 #include <col/types.hpp>
 
-#include "core/half.hpp"
+#include "core/narrow.hpp"
 
 namespace col::core {
 
@@ -61,6 +61,22 @@ struct Element<DType::bfloat16> {
   using Compute = float;
   static float widen(std::uint16_t bits) noexcept { return bfloat16_to_float(bits); }
   static std::uint16_t narrow(float value) noexcept { return float_to_bfloat16(value); }
+};
+
+template <>
+struct Element<DType::float8_e4m3fn> {
+  using Storage = std::uint8_t;
+  using Compute = float;
+  static float widen(std::uint8_t bits) noexcept { return float8_e4m3fn_to_float(bits); }
+  static std::uint8_t narrow(float value) noexcept { return float_to_float8_e4m3fn(value); }
+};
+
+template <>
+struct Element<DType::float8_e5m2> {
+  using Storage = std::uint8_t;
+  using Compute = float;
+  static float widen(std::uint8_t bits) noexcept { return float8_e5m2_to_float(bits); }
+  static std::uint8_t narrow(float value) noexcept { return float_to_float8_e5m2(value); }
 };
 
 template <DType kDType>

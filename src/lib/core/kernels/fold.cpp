@@ -84,8 +84,8 @@ FoldKernel one_pass(const KernelTable& kernels, const Op& op, DType dtype, bool 
   const auto row = static_cast<std::size_t>(op.reduce_op());
   const auto column = static_cast<std::size_t>(dtype);
   if (op.kind() == Op::Kind::user || row >= kReduceOpCount || column >= kDTypeCount) return nullptr;
-  const bool half = is_half(dtype);
-  if (wide && half) return kernels.wide_folds[row][column];
+  const bool narrow = is_narrow(dtype);
+  if (wide && narrow) return kernels.wide_folds[row][column];
   if (divides ? row_of(dtype).is_integer() : inputs == 1) return nullptr;
   return kernels.folds[row][column];
 }
@@ -94,7 +94,7 @@ FoldKernel one_pass(const KernelTable& kernels, const Op& op, DType dtype, bool 
 [[gnu::noinline]] void fold_otherwise(const KernelTable& kernels, const Op& op, DType dtype, bool wide,
                                       std::span<const std::byte* const> inputs, std::size_t ranks, FoldTarget first,
                                       FoldTarget second, std::size_t count) {
-  const bool from_float = wide && is_half(dtype);
+  const bool from_float = wide && is_narrow(dtype);
   const bool user = op.kind() == Op::Kind::user;
   if (!is_reducible(op, dtype) || (user && from_float)) {
     throw Error(ErrorCode::internal, fmt::format("no kernel for {} on {}{}; please report this as a bug in col",

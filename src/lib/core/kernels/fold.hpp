@@ -22,12 +22,12 @@ struct FoldTarget {
 };
 
 // For each i below `count`, both targets get ((inputs[0][i] op inputs[1][i]) op inputs[2][i]) …, in the order of
-// `inputs`. There is at least one input. 16-bit floats are accumulated in float32 over all inputs and rounded once. avg
+// `inputs`. There is at least one input. Narrow floats are accumulated in float32 over all inputs and rounded once. avg
 // divides as core::finish() does, premul_sum acts as sum, and a user's function is applied pair by pair. The bits equal
 // those of reduce_mixed() and finish() applied one after the other, on every processor, for every alignment and every
 // split of the range. The only exception is the payload of a NaN that comes from several inputs.
 //
-// `wide`: the inputs have accumulation_type(dtype), not dtype. Not allowed with a user's function on 16-bit floats. The
+// `wide`: the inputs have accumulation_type(dtype), not dtype. Not allowed with a user's function on narrow floats. The
 // targets always have dtype.
 //
 // `ranks`: the divisor of avg. 0: this is not the last part of the fold, so there is no division, and avg acts as sum.

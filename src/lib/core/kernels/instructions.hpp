@@ -33,12 +33,21 @@ const KernelTable& kernel_table(Instructions instructions) noexcept;
 // The table of chosen_instructions(), with the same errors.
 const KernelTable& kernels();
 
-// The loops over arrays of 16-bit floats, alone or together with float32 (mixed_loops.hpp). All forms give the same
+// The loops over arrays of narrow floats, alone or together with float32 (mixed_loops.hpp). All forms give the same
 // bits for every input, except for the payload of a NaN that comes from two inputs: the tests compare them. Requires:
-// is_half(dtype), and a processor that has `instructions`.
-inline const HalfKernels& half_kernels(DType dtype, Instructions instructions = chosen_instructions()) {
+// is_narrow(dtype), and a processor that has `instructions`.
+inline const NarrowKernels& narrow_kernels(DType dtype, Instructions instructions = chosen_instructions()) {
   const KernelTable& table = kernel_table(instructions);
-  return dtype == DType::float16 ? table.float16 : table.bfloat16;
+  switch (dtype) {
+    case DType::float16:
+      return table.float16;
+    case DType::bfloat16:
+      return table.bfloat16;
+    case DType::float8_e4m3fn:
+      return table.float8_e4m3fn;
+    default:
+      return table.float8_e5m2;
+  }
 }
 
 }  // namespace col::core

@@ -17,8 +17,8 @@
 
 namespace col::core {
 
-constexpr bool is_half(DType dtype) noexcept {
-  return dtype == DType::float16 || dtype == DType::bfloat16;
+constexpr bool is_narrow(DType dtype) noexcept {
+  return row_of(dtype).is_narrow();
 }
 
 // One call of a fold kernel: the arguments of fold() after all checks. Requires: input_count > 0, and a first target.
@@ -46,13 +46,13 @@ void fold_complex128_product(const FoldCall& call);
 // out[i] = in[i] / divisor, toward zero; `out` may be `in`. Requires: divisor > 0.
 using DivideKernel = void (*)(std::size_t divisor, const std::byte* in, std::byte* out, std::size_t count);
 
-// Which arrays of a reduction are float32 instead of 16 bits wide.
+// Which arrays of a reduction are float32 instead of a narrow type.
 struct Widths {
   bool left = false, right = false, result = false;
 };
 
-// The loops for one 16-bit type. No pointer needs to be aligned. A result may be exactly an operand of its own width.
-struct HalfKernels {
+// The loops for one narrow type. No pointer needs to be aligned. A result may be exactly an operand of its own width.
+struct NarrowKernels {
   using Convert = void (*)(const std::byte* in, std::byte* out, std::size_t count);
   using Reduce = void (*)(const std::byte* left, const std::byte* right, std::byte* result, std::size_t count);
 
@@ -71,12 +71,14 @@ struct KernelTable {
   // By ReduceOp, then DType; null if the operator is not defined. The kernels of avg are those of sum, and divide only
   // floats.
   std::array<Row, kReduceOpCount> folds;
-  // The same for float32 inputs; null except for 16-bit floats.
+  // The same for float32 inputs; null except for narrow floats.
   std::array<Row, kReduceOpCount> wide_folds;
   // By DType; null for floats.
   std::array<DivideKernel, kDTypeCount> divisions;
-  HalfKernels float16;
-  HalfKernels bfloat16;
+  NarrowKernels float16;
+  NarrowKernels bfloat16;
+  NarrowKernels float8_e4m3fn;
+  NarrowKernels float8_e5m2;
 };
 
 extern const KernelTable kBaselineKernels;

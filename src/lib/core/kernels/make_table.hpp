@@ -84,7 +84,7 @@ constexpr FoldKernel fold_kernel() {
 
 template <class Isa, class Operator, DType kDType>
 constexpr FoldKernel wide_fold_kernel() {
-  if constexpr (is_half(kDType) && !kIsBitwise<Operator>) {
+  if constexpr (is_narrow(kDType) && !kIsBitwise<Operator>) {
     return &FoldLoop<Isa, Operator, DType::float32, kDType>::run;
   } else {
     return nullptr;
@@ -113,7 +113,7 @@ constexpr void set_divisions(KernelTable& table, std::index_sequence<kIndex...>)
 }
 
 template <class Isa, class Operator, DType kUser>
-constexpr std::array<HalfKernels::Reduce, 8> by_width() {
+constexpr std::array<NarrowKernels::Reduce, 8> by_width() {
   constexpr DType kWide = DType::float32;
   return {&mixed_loop<Isa, Operator, kUser, kUser, kUser>, &mixed_loop<Isa, Operator, kUser, kUser, kWide>,
           &mixed_loop<Isa, Operator, kUser, kWide, kUser>, &mixed_loop<Isa, Operator, kUser, kWide, kWide>,
@@ -122,8 +122,8 @@ constexpr std::array<HalfKernels::Reduce, 8> by_width() {
 }
 
 template <class Isa, DType kUser>
-constexpr HalfKernels make_half_kernels() {
-  HalfKernels kernels{&convert_loop<Isa, kUser, DType::float32>, &convert_loop<Isa, DType::float32, kUser>, {}};
+constexpr NarrowKernels make_narrow_kernels() {
+  NarrowKernels kernels{&convert_loop<Isa, kUser, DType::float32>, &convert_loop<Isa, DType::float32, kUser>, {}};
   kernels.reductions[static_cast<std::size_t>(ReduceOp::sum)] = by_width<Isa, Sum, kUser>();
   kernels.reductions[static_cast<std::size_t>(ReduceOp::avg)] = by_width<Isa, Sum, kUser>();
   kernels.reductions[static_cast<std::size_t>(ReduceOp::product)] = by_width<Isa, Product, kUser>();
@@ -145,8 +145,10 @@ constexpr KernelTable make_table() {
   set_folds<Isa, BitOr>(table, ReduceOp::bor, kDTypes);
   set_folds<Isa, BitXor>(table, ReduceOp::bxor, kDTypes);
   set_divisions<Isa>(table, kDTypes);
-  table.float16 = make_half_kernels<Isa, DType::float16>();
-  table.bfloat16 = make_half_kernels<Isa, DType::bfloat16>();
+  table.float16 = make_narrow_kernels<Isa, DType::float16>();
+  table.bfloat16 = make_narrow_kernels<Isa, DType::bfloat16>();
+  table.float8_e4m3fn = make_narrow_kernels<Isa, DType::float8_e4m3fn>();
+  table.float8_e5m2 = make_narrow_kernels<Isa, DType::float8_e5m2>();
   return table;
 }
 

@@ -20,7 +20,7 @@
 namespace col::core {
 namespace {
 
-// 16-bit floats that are scaled pass through this many floats on the stack: few enough for the first cache.
+// Narrow floats that are scaled pass through this many floats on the stack: few enough for the first cache.
 constexpr std::size_t kChunk = 1024;
 
 [[noreturn]] void throw_unknown_dtype(DType dtype) {
@@ -28,19 +28,20 @@ constexpr std::size_t kChunk = 1024;
                                                static_cast<int>(dtype)));
 }
 
-// Applies work(in, out, count), a loop over float32, to 16-bit floats; the result may be wide.
+// Applies work(in, out, count), a loop over float32, to narrow floats; the result may be wide.
 template <class Work>
 void through_float(DType user, const std::byte* from, bool to_wide, std::byte* to, std::size_t count, Work work) {
-  const HalfKernels& kernels = half_kernels(user);
+  const NarrowKernels& kernels = narrow_kernels(user);
+  const std::size_t size = size_of(user);
   std::array<std::byte, kChunk * sizeof(float)> chunk;
   for (std::size_t begin = 0; begin < count; begin += kChunk) {
     const std::size_t n = std::min(kChunk, count - begin);
-    kernels.widen(from + begin * sizeof(std::uint16_t), chunk.data(), n);
+    kernels.widen(from + begin * size, chunk.data(), n);
     if (to_wide) {
       work(chunk.data(), to + begin * sizeof(float), n);
     } else {
       work(chunk.data(), chunk.data(), n);
-      kernels.narrow(chunk.data(), to + begin * sizeof(std::uint16_t), n);
+      kernels.narrow(chunk.data(), to + begin * size, n);
     }
   }
 }
@@ -75,14 +76,14 @@ void multiply_loop(double scale, const std::byte* in, std::byte* out, std::size_
 void reduce_mixed(const Op& op, DType user, bool left_wide, const void* left, bool right_wide, const void* right,
                   bool result_wide, void* result, std::size_t count) {
   const bool any_wide = left_wide || right_wide || result_wide;
-  if (!is_half(user) || !any_wide) return reduce(op, user, left, right, result, count);
+  if (!is_narrow(user) || !any_wide) return reduce(op, user, left, right, result, count);
   if (op.kind() == Op::Kind::user || !is_reducible(op, user)) {
     throw Error(ErrorCode::internal, fmt::format("{} on {} has no partial results in float32; please report this as a "
                                                  "bug in col",
                                                  op.name(), to_string(user)));
   }
   if (left_wide && right_wide && result_wide) return reduce(op, DType::float32, left, right, result, count);
-  half_kernels(user).reduce(op.reduce_op(), {left_wide, right_wide, result_wide})(
+  narrow_kernels(user).reduce(op.reduce_op(), {left_wide, right_wide, result_wide})(
       static_cast<const std::byte*>(left), static_cast<const std::byte*>(right), static_cast<std::byte*>(result),
       count);
 }
@@ -100,7 +101,7 @@ void finish(const Op& op, std::size_t ranks, DType user, bool from_wide, const v
   if (column >= kDTypeCount) throw_unknown_dtype(user);
   const KernelTable& table = kernels();
   if (const DivideKernel divide = table.divisions[column]) return divide(ranks, in, out, count);
-  const auto& folds = from_wide && is_half(user) ? table.wide_folds : table.folds;
+  const auto& folds = from_wide && is_narrow(user) ? table.wide_folds : table.folds;
   const FoldKernel kernel = folds[static_cast<std::size_t>(ReduceOp::avg)][column];
   if (kernel == nullptr)
     throw Error(ErrorCode::internal,
@@ -119,7 +120,7 @@ void premultiply_to(double scale, DType user, const void* in, bool to_wide, void
                   fmt::format("premul_sum: {} is no whole number, which {} needs; please report this as a bug in col",
                               scale, to_string(kDType)));
     }
-    if constexpr (is_half(kDType)) {
+    if constexpr (is_narrow(kDType)) {
       through_float(kDType, from, to_wide, to, count, [=](const std::byte* x, std::byte* y, std::size_t n) {
         multiply_loop<DType::float32>(scale, x, y, n);
       });

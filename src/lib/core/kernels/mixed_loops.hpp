@@ -1,4 +1,4 @@
-// Loops over 16-bit floats together with float32. Included once by each source file of kernels/.
+// Loops over narrow floats together with float32. Included once by each source file of kernels/.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 #include <col/types.hpp>
 
 #include "core/kernels/element.hpp"
-#include "core/kernels/half_lanes.hpp"
+#include "core/kernels/narrow_lanes.hpp"
 #include "core/kernels/vectors.hpp"
 
 namespace col::core {

@@ -1,4 +1,4 @@
-// A pack is what a fold loads, keeps in registers and stores as one unit: a vector of elements, or, for 16-bit floats,
+// A pack is what a fold loads, keeps in registers and stores as one unit: a vector of elements, or, for narrow floats,
 // the two vectors of float32 that they become. Included once by each source file of kernels/.
 #pragma once
 
@@ -10,8 +10,8 @@
 #include <col/types.hpp>
 
 #include "core/kernels/element.hpp"
-#include "core/kernels/half_lanes.hpp"
 #include "core/kernels/kernel_table.hpp"
+#include "core/kernels/narrow_lanes.hpp"
 #include "core/kernels/vectors.hpp"
 
 namespace col::core {
@@ -44,7 +44,7 @@ struct PlainPack {
 template <DType kDType, std::size_t kBytes>
 struct EvenOddPack {
   using Stored = Words<kBytes>;
-  using Lanes = HalfLanes<kDType, kBytes>;
+  using Lanes = NarrowLanes<kDType, kBytes>;
   static constexpr std::size_t kCount = kBytes / 2;
   static constexpr std::size_t kInputBytes = kBytes;
   static constexpr std::size_t kRegisters = 2;
@@ -107,17 +107,75 @@ struct LowHighPack {
     high = high / by;
   }
   [[gnu::always_inline]] inline Stored result() const {
-    return concatenate<kBytes>(narrow_floats<Isa, kDType, kBytes>(low), narrow_floats<Isa, kDType, kBytes>(high),
-                               std::make_index_sequence<kCount>{});
+    return concatenate<std::uint16_t, kBytes>(narrow_floats<Isa, kDType, kBytes>(low),
+                                              narrow_floats<Isa, kDType, kBytes>(high));
+  }
+};
+
+// 8-bit floats from inputs of kFrom, in four vectors. They hold a quarter of the elements each; or, where only shifts
+// and masks separate and join them, vector k holds every fourth element from the k-th on.
+template <class Isa, DType kFrom, DType kDType, std::size_t kBytes>
+class QuarterPack {
+ public:
+  static constexpr bool kInOrder = kFrom != kDType || Isa::kConvertsFloat16;
+  using Stored = std::conditional_t<kInOrder, Vector<std::uint8_t, kBytes>, Words<kBytes>>;
+  static constexpr std::size_t kCount = kBytes;
+  static constexpr std::size_t kInputBytes = kCount * sizeof(typename Element<kFrom>::Storage);
+  static constexpr std::size_t kRegisters = 4;
+  static constexpr DType kInput = kFrom;
+  static constexpr DType kOutput = kDType;
+
+  [[gnu::always_inline]] static inline QuarterPack load(const std::byte* from) {
+    if constexpr (kInOrder) {
+      constexpr std::size_t kStep = kInputBytes / 4;
+      return {load_floats<Isa, kFrom, kBytes>(from), load_floats<Isa, kFrom, kBytes>(from + kStep),
+              load_floats<Isa, kFrom, kBytes>(from + 2 * kStep), load_floats<Isa, kFrom, kBytes>(from + 3 * kStep)};
+    } else {
+      const auto words = load_vector<std::uint32_t, kBytes>(from);
+      return {Lanes::widen(words & 0xffU), Lanes::widen((words >> 8) & 0xffU), Lanes::widen((words >> 16) & 0xffU),
+              Lanes::widen(words >> 24)};
+    }
+  }
+  template <class Operator>
+  [[gnu::always_inline]] inline void add(const std::byte* from) {
+    const QuarterPack other = load(from);
+    a = combine<Operator, float, kBytes>(a, other.a);
+    b = combine<Operator, float, kBytes>(b, other.b);
+    c = combine<Operator, float, kBytes>(c, other.c);
+    d = combine<Operator, float, kBytes>(d, other.d);
+  }
+  [[gnu::always_inline]] inline void divide(float by) {
+    a = a / by;
+    b = b / by;
+    c = c / by;
+    d = d / by;
+  }
+  // Not inlined: it is long, and would be in each of the places that store a result.
+  [[gnu::noinline]] Stored result() const {
+    if constexpr (kInOrder) {
+      return concatenate<std::uint8_t, kBytes>(concatenate<std::uint8_t, kBytes / 2>(narrow(a), narrow(b)),
+                                               concatenate<std::uint8_t, kBytes / 2>(narrow(c), narrow(d)));
+    } else {
+      return Lanes::narrow(a) | (Lanes::narrow(b) << 8) | (Lanes::narrow(c) << 16) | (Lanes::narrow(d) << 24);
+    }
+  }
+
+  Floats<kBytes> a, b, c, d;
+
+ private:
+  using Lanes = NarrowLanes<kDType, kBytes>;
+  [[gnu::always_inline]] static inline Quarters<kBytes> narrow(Floats<kBytes> value) {
+    return narrow_floats<Isa, kDType, kBytes>(value);
   }
 };
 
 // The pack for inputs of kFrom and results of kDType.
 template <class Isa, DType kFrom, DType kDType, std::size_t kBytes>
-using PackFor =
-    std::conditional_t<!is_half(kDType), PlainPack<kDType, kBytes>,
+using PackFor = std::conditional_t<
+    !is_narrow(kDType), PlainPack<kDType, kBytes>,
+    std::conditional_t<row_of(kDType).size == 1, QuarterPack<Isa, kFrom, kDType, kBytes>,
                        std::conditional_t<kFrom == kDType && (kDType == DType::bfloat16 || !Isa::kConvertsFloat16),
-                                          EvenOddPack<kDType, kBytes>, LowHighPack<Isa, kFrom, kDType, kBytes>>>;
+                                          EvenOddPack<kDType, kBytes>, LowHighPack<Isa, kFrom, kDType, kBytes>>>>;
 
 }  // namespace
 }  // namespace col::core

@@ -47,7 +47,7 @@ bool is_reducible(const Op& op, DType dtype) noexcept {
 }
 
 DType accumulation_type(DType dtype) noexcept {
-  return is_half(dtype) ? DType::float32 : dtype;
+  return is_narrow(dtype) ? DType::float32 : dtype;
 }
 
 void convert(DType from, const void* in, DType to, void* out, std::size_t count) {
@@ -56,10 +56,10 @@ void convert(DType from, const void* in, DType to, void* out, std::size_t count)
   auto* target = static_cast<std::byte*>(out);
   if (from == to) {
     if (in != out) std::memcpy(out, in, count * size_of(from));
-  } else if (is_half(from) && to == DType::float32) {
-    half_kernels(from).widen(source, target, count);
-  } else if (from == DType::float32 && is_half(to)) {
-    half_kernels(to).narrow(source, target, count);
+  } else if (is_narrow(from) && to == DType::float32) {
+    narrow_kernels(from).widen(source, target, count);
+  } else if (from == DType::float32 && is_narrow(to)) {
+    narrow_kernels(to).narrow(source, target, count);
   } else {
     throw Error(ErrorCode::internal, fmt::format("no conversion from {} to {}; please report this as a bug in col",
                                                  to_string(from), to_string(to)));

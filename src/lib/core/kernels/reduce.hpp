@@ -10,7 +10,7 @@
 namespace col::core {
 
 // result[i] = left[i] op right[i]. `result` may be exactly `left`, `right` or both, and overlaps them in no other way.
-// No pointer needs to be aligned. 16-bit floats are computed in float and rounded once. Integers wrap. min and max
+// No pointer needs to be aligned. Narrow floats are computed in float and rounded once. Integers wrap. min and max
 // propagate NaN, and treat -0 as less than +0. avg acts as sum here (finish_average divides), and so does premul_sum
 // (premultiply multiplies). A count of zero touches nothing and calls no user function. Requires: is_reducible(op,
 // dtype); throws internal otherwise.
@@ -21,14 +21,14 @@ COL_MODULE_EXPORT void reduce(const Op& op, DType dtype, const void* left, const
 // type.
 bool is_reducible(const Op& op, DType dtype) noexcept;
 
-// The type of sums of `dtype` before the one rounding at the end: float32 for 16-bit floats, otherwise dtype.
+// The type of sums of `dtype` before the one rounding at the end: float32 for narrow floats, otherwise dtype.
 COL_MODULE_EXPORT DType accumulation_type(DType dtype) noexcept;
 
-// Converts between a 16-bit float type and float32 (round to nearest even, NaN kept); a plain copy when the types are
+// Converts between a narrow float type and float32 (round to nearest even, NaN kept); a plain copy when the types are
 // equal. Throws internal for any other pair. The arrays do not overlap; they may be the same when the types are equal.
 COL_MODULE_EXPORT void convert(DType from, const void* in, DType to, void* out, std::size_t count);
 
-// The first step of each rank in a premul_sum: inout[i] *= scale, in `dtype` (16-bit floats: in float, rounded once).
+// The first step of each rank in a premul_sum: inout[i] *= scale, in `dtype` (narrow floats: in float, rounded once).
 // Requires: for integer types is_whole(scale), which callers check before data moves; throws internal otherwise.
 COL_MODULE_EXPORT void premultiply(double scale, DType dtype, void* inout, std::size_t count);
 

@@ -41,14 +41,19 @@ template <std::size_t kBytes>
 using Words = Vector<std::uint32_t, kBytes>;
 template <std::size_t kBytes>
 using Floats = Vector<float, kBytes>;
-// As many 16-bit elements as there are floats in Floats<kBytes>.
+// As many elements of 16 or 8 bits as there are floats in Floats<kBytes>.
 template <std::size_t kBytes>
 using Halves = Vector<std::uint16_t, kBytes / 2>;
+template <std::size_t kBytes>
+using Quarters = Vector<std::uint8_t, kBytes / 4>;
 
-template <std::size_t kBytes, class Half, std::size_t... kIndex>
-[[gnu::always_inline]] inline Vector<std::uint16_t, kBytes> concatenate(Half low, Half high,
-                                                                        std::index_sequence<kIndex...>) {
+template <class T, std::size_t kBytes, class Half, std::size_t... kIndex>
+[[gnu::always_inline]] inline Vector<T, kBytes> concatenate(Half low, Half high, std::index_sequence<kIndex...>) {
   return __builtin_shufflevector(low, high, kIndex...);
+}
+template <class T, std::size_t kBytes>
+[[gnu::always_inline]] inline Vector<T, kBytes> concatenate(Vector<T, kBytes / 2> low, Vector<T, kBytes / 2> high) {
+  return concatenate<T, kBytes>(low, high, std::make_index_sequence<kBytes / sizeof(T)>{});
 }
 
 // As Operator::apply() of operators.hpp, lane by lane.

@@ -1,4 +1,4 @@
-// Conversions between 16 and 32 bits by instructions of x86-64. Included once by avx2.cpp and avx512.cpp; only the
+// Conversions between 8, 16 and 32 bits by instructions of x86-64. Included once by avx2.cpp and avx512.cpp; only the
 // latter uses vectors of 64 bytes.
 #pragma once
 
@@ -61,6 +61,39 @@ struct X86Conversions {
     } else {
       const __m128i all = as<__m128i>(words);
       return as<Halves<kBytes>>(_mm_cvtsi128_si64(_mm_packus_epi32(all, all)));
+    }
+  }
+
+  // Each byte with its sign.
+  template <std::size_t kBytes>
+  [[gnu::always_inline]] static inline Halves<kBytes> extend(Quarters<kBytes> quarters) {
+    if constexpr (kBytes == 64) {
+      return as<Halves<kBytes>>(_mm256_cvtepi8_epi16(as<__m128i>(quarters)));
+    } else if constexpr (kBytes == 32) {
+      return as<Halves<kBytes>>(_mm_cvtepi8_epi16(_mm_cvtsi64_si128(as<long long>(quarters))));
+    } else {
+      return as<Halves<kBytes>>(_mm_cvtsi128_si64(_mm_cvtepi8_epi16(_mm_cvtsi32_si128(as<int>(quarters)))));
+    }
+  }
+
+  // Requires: every word fits.
+  template <std::size_t kBytes>
+  [[gnu::always_inline]] static inline Quarters<kBytes> to_quarters(Words<kBytes> words) {
+    if constexpr (kBytes == 64) {
+      return as<Quarters<kBytes>>(_mm512_maskz_cvtepi32_epi8(kAll, as<__m512i>(words)));
+    } else {
+      __m128i halves;
+      if constexpr (kBytes == 32) {
+        const __m256i all = as<__m256i>(words);
+        halves = _mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+      } else {
+        halves = _mm_packus_epi32(as<__m128i>(words), as<__m128i>(words));
+      }
+      const __m128i bytes = _mm_packus_epi16(halves, halves);
+      if constexpr (kBytes == 32)
+        return as<Quarters<kBytes>>(_mm_cvtsi128_si64(bytes));
+      else
+        return as<Quarters<kBytes>>(_mm_cvtsi128_si32(bytes));
     }
   }
 };

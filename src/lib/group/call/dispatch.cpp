@@ -295,7 +295,7 @@ std::optional<std::string> Dispatcher::why_not_native(const NativeEntry& entry, 
   const bool strict = settings_.numerics != CallSettings::Numerics::fast;
   // A backend on a GPU is worth its weaknesses, which explain() names; on a CPU our own plans are as fast.
   const bool refuses = strict || (!by_name && shape_.device == Device::Type::cpu);
-  if (rounds && refuses) return fmt::format("{} rounds 16-bit floats at every hop", entry.name);
+  if (rounds && refuses) return fmt::format("{} rounds {} at every hop", entry.name, to_string(c.key.dtype));
   if (drops && refuses) return fmt::format("{} may lose a NaN", entry.name);
   return std::nullopt;
 }

@@ -54,7 +54,7 @@ struct Request {
 struct NativeEntry {
   Collective collective;
   std::string_view name;        // the name of the algorithm in selection and reports
-  bool rounds_per_hop = false;  // 16-bit floats are rounded at every hop, not once
+  bool rounds_per_hop = false;  // narrow floats are rounded at every hop, not once
   bool drops_nan = false;       // min and max may lose a NaN
   bool rank_order = false;      // combines the inputs in rank order, so it serves operators that do not commute
   // takes sum, product, min, max, avg and scaled sums; no bitwise operator and no function

@@ -123,6 +123,8 @@ enum {
   COL_BOOLEAN = 12,    /* one byte: 0 is false, anything else is true */
   COL_COMPLEX64 = 13,  /* two float32 */
   COL_COMPLEX128 = 14, /* two float64 */
+  COL_FLOAT8_E4M3FN = 15,
+  COL_FLOAT8_E5M2 = 16,
   COL_BYTES = 256
 };
 
@@ -365,7 +367,7 @@ typedef struct col_options {
   void* stream;          /* a cudaStream_t, for buffers in GPU memory */
   int32_t tag;           /* messages: a send pairs only with a receive of equal tag */
   int32_t deterministic; /* not 0: only algorithms that combine in rank order */
-  int32_t compress;      /* not 0: 16-bit floats send partial sums in 16 bits */
+  int32_t compress;      /* not 0: floats of 8 and 16 bits send partial sums in 8 and 16 bits */
   int32_t reserved;
 } col_options;
 

@@ -24,12 +24,14 @@ enum class DType : std::uint32_t {
   float64,
   int16,
   uint16,
-  boolean,     // C++'s bool: one byte, 0 is false, and anything else is true
-  complex64,   // two float32: std::complex<float>
-  complex128,  // two float64: std::complex<double>
-  bytes = 256  // an opaque element without its size: no call takes it
+  boolean,        // C++'s bool: one byte, 0 is false, and anything else is true
+  complex64,      // two float32: std::complex<float>
+  complex128,     // two float64: std::complex<double>
+  float8_e4m3fn,  // 4 bits of exponent, 3 of fraction, no infinity: ml_dtypes' and torch's name of it
+  float8_e5m2,    // 5 bits of exponent, 2 of fraction
+  bytes = 256     // an opaque element without its size: no call takes it
 };
-inline constexpr int kDTypeCount = 15;  // opaque elements are not counted
+inline constexpr int kDTypeCount = 17;  // opaque elements are not counted
 
 enum class ElementKind : std::uint8_t { signed_integer, unsigned_integer, floating, boolean, complex, opaque };
 
@@ -42,6 +44,8 @@ struct DTypeRow {
   constexpr bool is_integer() const noexcept {
     return kind == ElementKind::signed_integer || kind == ElementKind::unsigned_integer;
   }
+  // A narrow float, one of 8 or 16 bits: built-in operators compute it in float32.
+  constexpr bool is_narrow() const noexcept { return kind == ElementKind::floating && size < 4; }
 };
 
 // In the order of the enumerators.
@@ -61,6 +65,8 @@ inline constexpr std::array<DTypeRow, kDTypeCount> kDTypes = {{
     {"boolean", 1, ElementKind::boolean, 6},
     {"complex64", 8, ElementKind::complex, 5},
     {"complex128", 16, ElementKind::complex, 5},
+    {"float8_e4m3fn", 1, ElementKind::floating, 10},
+    {"float8_e5m2", 1, ElementKind::floating, 12},
 }};
 inline constexpr DTypeRow kOpaqueRow = {"bytes"};
 

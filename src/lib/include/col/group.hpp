@@ -51,9 +51,9 @@
 // For a buffer of the other kind, the rank makes copies before and after. Such a call is slower, and cannot be captured
 // in a CUDA graph.
 //
-// Numerics. 16-bit floats are summed, multiplied and averaged in float32 over all ranks, and rounded once. NaN always
-// propagates through min and max. Integers wrap, and their average rounds toward zero. All ranks get the same bits.
-// Every run with the same inputs and the same algorithm gets the same bits too.
+// Numerics. Floats of 8 and 16 bits are summed, multiplied and averaged in float32 over all ranks, and rounded once.
+// NaN always propagates through min and max. Integers wrap, and their average rounds toward zero. All ranks get the
+// same bits. Every run with the same inputs and the same algorithm gets the same bits too.
 //
 // Thread safety. Different threads may use different groups at once. Two threads that use one group at once get an
 // error (invalid_argument), not a race; with ContextSpec::serialize, the second waits for its turn. To wait for a Work,

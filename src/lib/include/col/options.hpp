@@ -35,8 +35,9 @@ struct Options {
   // Use only algorithms that combine every element in rank order. The result then depends neither on the count nor on
   // the algorithm table.
   bool deterministic = false;
-  // For 16-bit floats: send partial sums in 16 bits, rounded at every hop. This halves the bytes. An algorithm that
-  // sends no partial sums (shared, inside a node) gains nothing from it, and still rounds only once.
+  // For floats of 8 and 16 bits: send partial sums in their own type, not in float32, rounded at every hop. This is a
+  // quarter or half of the bytes. An algorithm that sends no partial sums (shared, inside a node) gains nothing from
+  // it, and still rounds only once.
   bool compress = false;
 };
 

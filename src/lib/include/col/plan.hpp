@@ -59,10 +59,10 @@ struct PlanRequest {
   // Only for v-forms; `size` entries each. The maker of the request keeps the arrays as long as its plan is used.
   std::span<const std::size_t> in_counts = {}, in_displacements = {};
   std::span<const std::size_t> out_counts = {}, out_displacements = {};
-  // Partial results have a wider type than the user's: 16-bit floats are summed in float32. They may only be kept in,
+  // Partial results have a wider type than the user's: narrow floats are summed in float32. They may only be kept in,
   // and sent from, Buffer::wide.
   bool widens = false;
-  // The input already has that wider type: 16-bit floats that were multiplied before a premul_sum.
+  // The input already has that wider type: narrow floats that were multiplied before a premul_sum.
   bool wide_input = false;
   // Input and output share memory. Either all of it (allreduce, reduce on the root, scan, exscan, alltoall(v)), or the
   // shorter one is this rank's block of the longer one (allgather(v), gather(v), reduce_scatter(v), scatter(v)).

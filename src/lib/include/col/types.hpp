@@ -56,6 +56,33 @@ struct COL_EXPORT bfloat16 {
   }
 };
 
+// OCP's 8-bit floats. Conversion from float rounds to nearest, ties to even; a NaN stays a NaN. Nothing saturates: what
+// is too large becomes infinity, and in float8_e4m3fn, which has none, NaN. Finite values go to 448.
+struct COL_EXPORT float8_e4m3fn {
+  std::uint8_t bits = 0;
+  float8_e4m3fn() = default;
+  explicit float8_e4m3fn(float value) noexcept;
+  explicit operator float() const noexcept;
+  static constexpr float8_e4m3fn from_bits(std::uint8_t bits) noexcept {
+    float8_e4m3fn value;
+    value.bits = bits;
+    return value;
+  }
+};
+
+// The upper half of a float16. Finite values go to 57344.
+struct COL_EXPORT float8_e5m2 {
+  std::uint8_t bits = 0;
+  float8_e5m2() = default;
+  explicit float8_e5m2(float value) noexcept;
+  explicit operator float() const noexcept;
+  static constexpr float8_e5m2 from_bits(std::uint8_t bits) noexcept {
+    float8_e5m2 value;
+    value.bits = bits;
+    return value;
+  }
+};
+
 namespace detail {
 
 template <class T>
@@ -66,14 +93,16 @@ constexpr bool is_integer_element =
 }  // namespace detail
 
 // The C++ types that have a DType: integers of 1, 2, 4 or 8 bytes (the character types excepted), bool, std::byte
-// (uint8), col::float16, col::bfloat16, float, double, and std::complex of the last two. A view of anything else does
-// not compile; a struct of your own can be passed as TensorView(pointer, count, col::opaque(sizeof(Struct))).
+// (uint8), col::float8_e4m3fn, col::float8_e5m2, col::float16, col::bfloat16, float, double, and std::complex of the
+// last two. A view of anything else does not compile; a struct of your own can be passed as TensorView(pointer, count,
+// col::opaque(sizeof(Struct))).
 //
 // Formatted by hand: clang-format 14 does not know concepts.
 // clang-format off
 template <class T>
 concept TensorElement =
     detail::is_integer_element<std::remove_cv_t<T>> || std::same_as<std::remove_cv_t<T>, std::byte> ||
+    std::same_as<std::remove_cv_t<T>, float8_e4m3fn> || std::same_as<std::remove_cv_t<T>, float8_e5m2> ||
     std::same_as<std::remove_cv_t<T>, float16> || std::same_as<std::remove_cv_t<T>, bfloat16> ||
     std::same_as<std::remove_cv_t<T>, float> || std::same_as<std::remove_cv_t<T>, double> ||
     std::same_as<std::remove_cv_t<T>, bool> || std::same_as<std::remove_cv_t<T>, std::complex<float>> ||
@@ -86,6 +115,10 @@ constexpr DType dtype_of() noexcept {
   using U = std::remove_cv_t<T>;
   if constexpr (std::same_as<U, std::byte>)
     return DType::uint8;
+  else if constexpr (std::same_as<U, float8_e4m3fn>)
+    return DType::float8_e4m3fn;
+  else if constexpr (std::same_as<U, float8_e5m2>)
+    return DType::float8_e5m2;
   else if constexpr (std::same_as<U, float16>)
     return DType::float16;
   else if constexpr (std::same_as<U, bfloat16>)

@@ -15,7 +15,7 @@
 //
 // Steps: 2N for N nodes, and one for each further segment. Bytes on the wire, per node: 2n(N-1)/N each way, the least
 // possible, in whatever order the ranks are dealt to the nodes. Wins: long vectors, nodes of several ranks.
-// Limits: several nodes. Of 16-bit floats, sums travel as float32. Memory: an L-th of the vector, for L ranks on a
+// Limits: several nodes. Of narrow floats, sums travel as float32. Memory: an L-th of the vector, for L ranks on a
 // node. Source: J. L. Träff, S. Hunold: Decomposing MPI collectives for exploiting multi-lane communication, CLUSTER
 // 2020. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder; tests/unit/plan/two_level_test.cpp.
 #include "plan/two_level/carrier.hpp"

@@ -12,7 +12,7 @@
 //
 // Steps: N+1 for N nodes, and one for each further segment. Bytes on the wire, per node: n each way at most, the least
 // possible, in whatever order the ranks are dealt to the nodes. Wins: long vectors, nodes of several ranks.
-// Limits: several nodes; any root. Of 16-bit floats, sums travel as float32.
+// Limits: several nodes; any root. Of narrow floats, sums travel as float32.
 // Source: J. L. Träff, S. Hunold: Decomposing MPI collectives for exploiting multi-lane communication, CLUSTER 2020.
 // Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder; tests/unit/plan/two_level_test.cpp.
 #include "plan/two_level/carrier.hpp"

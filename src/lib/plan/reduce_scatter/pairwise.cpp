@@ -10,12 +10,11 @@
 // sides are added up apart, each one only at its lower end, and put together at last: so neighbours meet neighbours.
 //
 // With n the bytes of all blocks together and f = (p-1)/p:
-// Steps: p-1. Bytes on the wire, per rank: fn, never in the wide type: with 16-bit floats half of what ring sends.
-// Cost: (p-1)a + fnb + fng.
-// Wins: long vectors, operators that do not commute, unequal blocks (reduce_scatterv): each crosses the wire once per
-// sender. Limits: any p; latency grows with p; distant partners.
-// Source: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH, IJHPCA
-// 19(1), 2005; there for commutative operators. Tested by: tests/unit/plan/algorithms_test.cpp.
+// Steps: p-1. Bytes on the wire, per rank: fn, never in the wide type: of narrow floats, half or a quarter of what ring
+// sends. Cost: (p-1)a + fnb + fng. Wins: long vectors, operators that do not commute, unequal blocks (reduce_scatterv):
+// each crosses the wire once per sender. Limits: any p; latency grows with p; distant partners. Source: R. Thakur, R.
+// Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH, IJHPCA 19(1), 2005; there for
+// commutative operators. Tested by: tests/unit/plan/algorithms_test.cpp.
 #include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
 #include "plan/support.hpp"

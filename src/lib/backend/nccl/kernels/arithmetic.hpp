@@ -1,5 +1,5 @@
 // The arithmetic of the kernels: how elements are stored and how they are computed, and the built-in operators on two
-// elements. The rules are those of reductions on the host, whose code this library does not see: integers wrap, 16-bit
+// elements. The rules are those of reductions on the host, whose code this library does not see: integers wrap, narrow
 // floats are computed in float32, min and max propagate a NaN and treat -0 as less than +0.
 //
 // nvcc compiles it for the GPU. The tests compile it as ordinary C++, and compare it with the host's reductions.
@@ -45,8 +45,6 @@ struct Bfloat16Element {
   COL_HOST_DEVICE static std::uint16_t narrow(float value) { return __bfloat16_as_ushort(__float2bfloat16_rn(value)); }
 };
 
-// ---- Operators
-
 // As std::bit_cast, which devices do not have.
 template <class To, class From>
 COL_HOST_DEVICE To bits_as(From from) {
@@ -55,6 +53,54 @@ COL_HOST_DEVICE To bits_as(From from) {
   memcpy(&to, &from, sizeof to);
   return to;
 }
+
+// To nearest even, without saturation: what CUDA's own conversions of 8-bit floats do only by way of float64. Numbers
+// from `kEnd` on become `kBeyond`. (Bits of float32; the sign of 8-bit floats is the same bit.)
+template <int kFraction, std::uint32_t kBias, std::uint32_t kEnd, std::uint32_t kBeyond>
+COL_HOST_DEVICE std::uint32_t narrow_finite(std::uint32_t magnitude) {
+  constexpr std::uint32_t kRebase = (127 - kBias) << 23, kLeastNormal = kRebase + (1u << 23);
+  constexpr int kLost = 23 - kFraction;
+  if (magnitude >= kEnd) return kBeyond;
+  if (magnitude < kLeastNormal) {  // of a number whose unit is that of the denormals, the addition does the rounding
+    constexpr std::uint32_t kRounder = kLeastNormal + (static_cast<std::uint32_t>(kLost) << 23);
+    return bits_as<std::uint32_t>(bits_as<float>(magnitude) + bits_as<float>(kRounder)) - kRounder;
+  }
+  const std::uint32_t rebased = magnitude - kRebase;
+  return (rebased + (1u << (kLost - 1)) - 1 + ((rebased >> kLost) & 1u)) >> kLost;
+}
+
+struct Float8E4m3fnElement {
+  using Storage = std::uint8_t;
+  using Compute = float;
+  COL_HOST_DEVICE static float widen(std::uint8_t bits) {
+    const std::uint32_t sign = (bits & 0x80u) << 24, magnitude = bits & 0x7fu;
+    const std::uint32_t number = magnitude < 8 ? bits_as<std::uint32_t>(static_cast<float>(magnitude) * 0x1p-9f)
+                                               : (magnitude << 20) + (120u << 23);
+    return bits_as<float>(sign | (magnitude == 0x7fu ? 0x7fc00000u : number));
+  }
+  COL_HOST_DEVICE static std::uint8_t narrow(float value) {
+    const auto bits = bits_as<std::uint32_t>(value);
+    const std::uint32_t magnitude = narrow_finite<3, 7, 0x43e80001u, 0x7fu>(bits & 0x7fffffffu);  // 464 is the last
+    return static_cast<std::uint8_t>((bits >> 24 & 0x80u) | magnitude);
+  }
+};
+
+struct Float8E5m2Element {
+  using Storage = std::uint8_t;
+  using Compute = float;
+  COL_HOST_DEVICE static float widen(std::uint8_t bits) {
+    return Float16Element::widen(static_cast<std::uint16_t>(bits << 8));
+  }
+  COL_HOST_DEVICE static std::uint8_t narrow(float value) {
+    const auto bits = bits_as<std::uint32_t>(value);
+    const std::uint32_t magnitude = bits & 0x7fffffffu;
+    const std::uint32_t nan = 0x7eu | (magnitude >> 21 & 3u);
+    const std::uint32_t number = narrow_finite<2, 15, 0x47700000u, 0x7cu>(magnitude);  // 61440
+    return static_cast<std::uint8_t>((bits >> 24 & 0x80u) | (magnitude > 0x7f800000u ? nan : number));
+  }
+};
+
+// ---- Operators
 
 // Arithmetic in this type wraps and is never undefined. Narrower operands would be promoted to a signed int.
 template <class T>

@@ -1,4 +1,4 @@
-// What one thread of a kernel does. Partial results stay in registers. 16-bit floats are accumulated in float32, and
+// What one thread of a kernel does. Partial results stay in registers. Narrow floats are accumulated in float32, and
 // rounded when a result is stored.
 //
 // nvcc compiles it for the GPU, and the tests compile it as ordinary C++. It depends only on the number of the thread.

@@ -39,6 +39,8 @@ COL_INTEGER_KERNELS(int64, PlainElement<std::int64_t>)
 COL_INTEGER_KERNELS(uint64, PlainElement<std::uint64_t>)
 COL_ARITHMETIC_KERNELS(float16, Float16Element)
 COL_ARITHMETIC_KERNELS(bfloat16, Bfloat16Element)
+COL_ARITHMETIC_KERNELS(float8_e4m3fn, Float8E4m3fnElement)
+COL_ARITHMETIC_KERNELS(float8_e5m2, Float8E5m2Element)
 COL_ARITHMETIC_KERNELS(float32, PlainElement<float>)
 COL_ARITHMETIC_KERNELS(float64, PlainElement<double>)
 

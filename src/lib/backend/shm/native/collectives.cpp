@@ -219,7 +219,7 @@ Collectives::Choice Collectives::choose(const Request& request, std::size_t byte
   const bool in_place = request.in.data == request.out.data;
   const core::Stores stores = !in_place && bytes >= tuning_.streamed ? core::Stores::streaming : core::Stores::cached;
   const bool is_small = bytes <= tuning_.fold_all;
-  // 16-bit floats that are multiplied are wider in a slot than the result, which goes there by way of the output: a
+  // Narrow floats that are multiplied are wider in a slot than the result, which goes there by way of the output: a
   // rank that is not the root has none.
   const bool is_wide = request.op.kind() == Op::Kind::premul_sum && size_of(request.in.dtype) < sizeof(float);
   if (row.is_message)

@@ -103,7 +103,7 @@ class Movement {
   // A call that reduces moves elements, any other bytes: an opaque element may be longer than a slot.
   DType dtype_ = DType::uint8;
   std::size_t units_ = 1;  // for one element of the call
-  // The input is multiplied on its way into the slot, also for this rank; 16-bit floats are float32 there.
+  // The input is multiplied on its way into the slot, also for this rank; narrow floats are float32 there.
   bool scaled_ = false, wide_ = false;
   bool by_blocks_ = false;                 // one chunk of each block in a slot
   std::size_t in_size_ = 1, size_of_ = 1;  // bytes of an element in a slot, and in the user's memory
