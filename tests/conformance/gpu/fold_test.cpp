@@ -149,6 +149,8 @@ GPU_TEST_CASE("gpu fold: every operator on every type is the fold in rank order,
   check_integers<std::uint64_t>(some);
   check_floats<col::float16>(reductions());
   check_floats<col::bfloat16>(some);
+  check_floats<col::float8_e4m3fn>(some);
+  check_floats<col::float8_e5m2>(reductions());
   check_floats<float>(some);
   check_floats<double>(some);
   check_floats<col::bfloat16>(some, 1);
@@ -166,6 +168,8 @@ GPU_TEST_CASE("gpu fold: it is chosen where NCCL cannot serve, and NCCL elsewher
     expect(chosen(Collective::allreduce, {.deterministic = true}, DType::float16) == "fold", "deterministic");
     expect(chosen(Collective::reduce_scatter, {.op = Op::premul_sum(2), .deterministic = true}) == "fold", "scaled");
     expect(chosen(Collective::reduce_scatterv, {}) == "fold", "reduce_scatterv");
+    expect(chosen(Collective::allreduce, {}, DType::float8_e5m2) == "fold", "8 bits");
+    expect(chosen(Collective::allgather, {}, DType::float8_e5m2) == "nccl", "8 bits, moved");
     expect(chosen(Collective::scan, {}) == "fold", "scan");
     expect(chosen(Collective::exscan, {}) == "fold", "exscan");
   }));

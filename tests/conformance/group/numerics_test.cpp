@@ -69,7 +69,7 @@ bool keeps_nan(const NativeEntry& entry) {
 template <class T>
 void check_halves(const std::string& backend, int size) {
   const auto calls = calls_on(backend, size, rounds_once);
-  const auto no_half = [](int rank) { return 0.3 + 0.7 * rank; };  // a scale that no 16-bit float can hold
+  const auto no_half = [](int rank) { return 0.3 + 0.7 * rank; };  // a scale that no narrow float can hold
   check_results(backend, with_ops(calls, {{ReduceOp::sum}, {ReduceOp::avg}, scales(size, no_half)}),
                 random_inputs<T>(size, elements(size), kSeed, 0, 4), Promise::any);
   check_results(backend, with_ops(calls, {{ReduceOp::product}}), random_inputs<T>(size, elements(size), kSeed, 0.5, 2),
@@ -96,12 +96,14 @@ void check_integers(const std::string& backend, int size) {
                 Promise::exact);
 }
 
-TEST_CASE("numerics: 16-bit floats are rounded once on every backend, and by its own collectives", "[group]") {
+TEST_CASE("numerics: narrow floats are rounded once on every backend, and by its own collectives", "[group]") {
   for (const std::string& backend : usable_backends()) {
     for (const int size : {2, 5, 8}) {
       check_halves<col::float16>(backend, size);
       check_halves<col::bfloat16>(backend, size);
     }
+    check_halves<col::float8_e4m3fn>(backend, 5);
+    check_halves<col::float8_e5m2>(backend, 4);
   }
 }
 
@@ -113,6 +115,8 @@ TEST_CASE("numerics: NaN, infinities, zeros and denormals come out alike on ever
       check_specials<float>(backend, size);
       check_specials<double>(backend, size);
     }
+    check_specials<col::float8_e4m3fn>(backend, 3);
+    check_specials<col::float8_e5m2>(backend, 2);
   }
 }
 
@@ -142,7 +146,7 @@ TEST_CASE("numerics: two runs with the same inputs give the same bits, on every 
   }
 }
 
-TEST_CASE("numerics: compressed 16-bit floats are the same on all ranks, and rounded on the way", "[group]") {
+TEST_CASE("numerics: compressed narrow floats are the same on all ranks, and rounded on the way", "[group]") {
   for (const std::string& backend : usable_backends()) {
     const auto inputs = beside_a_large_number<col::bfloat16>(8, elements(8), 0.5F);
     std::vector<Reduction> calls = every_default(8);
@@ -241,7 +245,7 @@ TEST_CASE("deterministic: nothing that combines in another order, be it an algor
   }
 }
 
-TEST_CASE("numerics: COL_NUMERICS=strict loses no NaN and rounds 16-bit floats once", "[group]") {
+TEST_CASE("numerics: COL_NUMERICS=strict loses no NaN and rounds narrow floats once", "[group]") {
   const Setting setting("COL_NUMERICS", "strict");
   threads_on_each_backend(3, [](Group& group) {
     std::vector<float> data{group.rank() == 1 ? std::numeric_limits<float>::quiet_NaN() : 1.0f};

@@ -54,6 +54,9 @@ void choose_operator(Random& random, Event& event) {
   const bool orders = event.op == Operator::min || event.op == Operator::max;
   if ((is_float && is_bitwise) || (is_complex && orders)) event.op = Operator::sum;
   if (event.op == Operator::first_nonzero) event.dtype = col::DType::int32;
+  // Its inputs are multiples of the number of ranks, which 8 bits may not hold.
+  if (event.op == Operator::avg && row_of(event.dtype).is_narrow() && col::size_of(event.dtype) == 1)
+    event.op = Operator::sum;
   event.deterministic = random.chance(10);
 }
 

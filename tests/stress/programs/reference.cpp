@@ -76,7 +76,7 @@ std::int64_t value_of(const Event& event, int rank, std::size_t index) {
   const auto number = static_cast<std::int64_t>(((begin + index * 0x9e3779b97f4a7c15) >> 40) & 0xffff);
   if (!event.has_operator()) return number % 120;
   const bool is_float = event.dtype >= col::DType::float16;
-  const bool is_half = event.dtype == col::DType::float16 || event.dtype == col::DType::bfloat16;
+  const bool is_narrow = row_of(event.dtype).is_narrow();
   switch (event.op) {
     case Operator::product:
       return is_float ? 1 + number % 2 : number % 4;
@@ -85,7 +85,7 @@ std::int64_t value_of(const Event& event, int rank, std::size_t index) {
     case Operator::first_nonzero:
       return number % 3 == 0 ? number : 0;
     default:
-      return number % (is_half ? 8 : 100);
+      return number % (is_narrow ? 8 : 100);
   }
 }
 

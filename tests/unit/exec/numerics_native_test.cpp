@@ -172,14 +172,15 @@ void expect_refused(col::Group& group, col::DType dtype, ReduceOp op, std::strin
 
 }  // namespace
 
-TEST_CASE("native: one that rounds at every hop is never chosen for 16-bit floats", "[numerics]") {
+TEST_CASE("native: one that rounds at every hop is never chosen for narrow floats", "[numerics]") {
   const TempDir dir;
   const Environment table("COL_SELECTION", table_with(dir, "rounding"));
   on_careless([](col::Group& group) {
     expect(explain(group, col::DType::float32, ReduceOp::sum).starts_with("rounding: "));
-    for (const auto dtype : {col::DType::bfloat16, col::DType::float16}) {
+    for (const auto dtype : {col::DType::bfloat16, col::DType::float16, col::DType::float8_e4m3fn}) {
       const std::string text = explain(group, dtype, ReduceOp::sum);
-      expect(!text.starts_with("rounding: ") && text.find("rounds 16-bit floats at every hop") != std::string::npos,
+      expect(!text.starts_with("rounding: ") &&
+                 text.find(fmt::format("rounds {} at every hop", to_string(dtype))) != std::string::npos,
              text);
     }
     std::vector<col::bfloat16> data(3, col::bfloat16(group.rank() == 0 ? 256.0F : 1.5F));
@@ -214,7 +215,7 @@ TEST_CASE("native: by name it runs and shows its weakness; strict numerics refus
   });
   const Environment strict("COL_NUMERICS", "strict");
   on_careless([](col::Group& group) {
-    expect_refused(group, col::DType::bfloat16, ReduceOp::sum, "rounding", "rounds 16-bit floats at every hop");
+    expect_refused(group, col::DType::bfloat16, ReduceOp::sum, "rounding", "rounds bfloat16 at every hop");
     expect_refused(group, col::DType::float32, ReduceOp::max, "dropping", "may lose a NaN");
     // What it keeps in any case, it may do.
     std::vector<float> data(3, 2.0F);

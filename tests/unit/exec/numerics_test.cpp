@@ -1,4 +1,4 @@
-// Numbers in every algorithm. 16-bit floats: partial results are float32 and rounded once, unless compressed. NaN,
+// Numbers in every algorithm. Narrow floats: partial results are float32 and rounded once, unless compressed. NaN,
 // infinities, zeros of both signs and denormals come out alike. Integers wrap, whatever the order, and their averages
 // round toward zero.
 #include <vector>
@@ -28,7 +28,7 @@ std::size_t elements(int size) {
 template <class T>
 void check_rounding(int size) {
   const auto calls = and_in_place(every_algorithm(size));
-  const auto no_half = [](int rank) { return 0.3 + 0.7 * rank; };  // a scale that no 16-bit float can hold
+  const auto no_half = [](int rank) { return 0.3 + 0.7 * rank; };  // a scale that no narrow float can hold
   INFO(size << " ranks, seed " << kNumericsSeed);
   check_results<T>("memory", with_ops(calls, {{ReduceOp::sum}, {ReduceOp::avg}, scales(size, no_half)}),
                    random_inputs<T>(size, elements(size), kNumericsSeed, 0, 4), Promise::any);
@@ -90,13 +90,13 @@ const std::vector<std::vector<col::Op>> kOps = {
     {ReduceOp::sum}, {ReduceOp::product}, {ReduceOp::min}, {ReduceOp::max}, {ReduceOp::avg}};
 
 // All results are exact, so they are those of the fold in rank order whatever the order, and whether or not partial
-// results are rounded.
+// results are rounded, unless to 8 bits.
 template <class T>
 void check_specials(int size) {
   const auto inputs = special_inputs<T>(size);
   auto calls = and_in_place(every_algorithm(size));
   calls = with_ops(calls, kOps);
-  if (is_half_v<T>) {
+  if (is_narrow_v<T> && !is_float8_v<T>) {
     const auto narrow = compressed(calls);
     calls.insert(calls.end(), narrow.begin(), narrow.end());
   }
@@ -122,12 +122,14 @@ void check_wrapping(int size) {
 
 }  // namespace
 
-TEST_CASE("numerics: 16-bit floats are rounded once, after a float32 fold over all ranks", "[numerics]") {
+TEST_CASE("numerics: narrow floats are rounded once, after a float32 fold over all ranks", "[numerics]") {
   register_memory_backend();
   for (const int size : {2, 3, 5, 8}) {
     check_rounding<col::float16>(size);
     check_rounding<col::bfloat16>(size);
   }
+  check_rounding<col::float8_e4m3fn>(5);
+  check_rounding<col::float8_e5m2>(3);
 }
 
 TEST_CASE("numerics: what rounding at every hop would lose is kept, and is lost when compressed", "[numerics]") {
@@ -136,6 +138,8 @@ TEST_CASE("numerics: what rounding at every hop would lose is kept, and is lost 
     check_halves<col::bfloat16>(size);
     check_halves<col::float16>(size);
   }
+  check_halves<col::float8_e4m3fn>(5);
+  check_halves<col::float8_e5m2>(8);
 }
 
 TEST_CASE("numerics: 256 and seven halves are 260 in bfloat16, by every allreduce", "[numerics]") {
@@ -157,6 +161,8 @@ TEST_CASE("numerics: NaN, infinities, zeros and denormals come out alike in ever
     check_specials<col::bfloat16>(size);
     check_specials<float>(size);
     check_specials<double>(size);
+    if (size == 2) check_specials<col::float8_e4m3fn>(size);
+    if (size == 3) check_specials<col::float8_e5m2>(size);
   }
 }
 

@@ -76,8 +76,17 @@ Duration duration_of(const std::string& option, const std::string& text) {
 
 // What nccl-tests and OSU's benchmarks call element types and reductions, and our names for them.
 using OtherName = std::pair<std::string_view, std::string_view>;
-constexpr std::array kDTypes = {OtherName{"char", "int8"}, OtherName{"int", "int32"}, OtherName{"half", "float16"},
-                                OtherName{"float", "float32"}, OtherName{"double", "float64"}};
+constexpr std::array kDTypes = {OtherName{"char", "int8"},
+                                OtherName{"int", "int32"},
+                                OtherName{"half", "float16"},
+                                OtherName{"float", "float32"},
+                                OtherName{"double", "float64"},
+                                OtherName{"fp8_e4m3", "float8_e4m3fn"},
+                                OtherName{"f8e4m3", "float8_e4m3fn"},
+                                OtherName{"float8", "float8_e4m3fn"},
+                                OtherName{"float8_e4m3", "float8_e4m3fn"},
+                                OtherName{"fp8_e5m2", "float8_e5m2"},
+                                OtherName{"f8e5m2", "float8_e5m2"}};
 constexpr std::array kOps = {OtherName{"prod", "product"}};
 
 std::string_view our_name(std::span<const OtherName> names, std::string_view text) {

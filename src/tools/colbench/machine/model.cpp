@@ -5,10 +5,10 @@
 namespace col::colbench {
 namespace {
 
-// Minimum and maximum of 16-bit floats are exact in 16 bits.
+// Minimum and maximum of narrow floats are exact in their type.
 bool widens(const CellSpec& cell) {
-  const bool is_half = cell.dtype == DType::float16 || cell.dtype == DType::bfloat16;
-  return is_half && is_reduction(cell.operation) && cell.op != ReduceOp::min && cell.op != ReduceOp::max;
+  return row_of(cell.dtype).is_narrow() && is_reduction(cell.operation) && cell.op != ReduceOp::min &&
+         cell.op != ReduceOp::max;
 }
 
 const Machine::Fit* fit_of(const Machine& machine, const Cell& cell) {

@@ -8,7 +8,7 @@
 
 namespace col::colbench {
 
-// The problem that the plans of `cell` solve, for all ranks together: blocks of equal length, and 16-bit floats reduced
+// The problem that the plans of `cell` solve, for all ranks together: blocks of equal length, and narrow floats reduced
 // in float32, as in a group.
 PlanProblem::Spec problem_of(const CellSpec& cell, const AlgorithmSpec& algorithm = {});
 // Bytes of an element of a partial result.

@@ -43,10 +43,6 @@ std::vector<NativeEntry> natives_of(BackendFactory& factory) {
   return {channel->native_entries().begin(), channel->native_entries().end()};
 }
 
-bool is_half(DType dtype) {
-  return dtype == DType::float16 || dtype == DType::bfloat16;
-}
-
 }  // namespace
 
 ChoiceSettings ChoiceSettings::from_environment() {
@@ -165,8 +161,8 @@ std::optional<std::string> Chooser::why_not(const AlgorithmSpec& spec, const Cel
     if (deterministic && !entry.rank_order) return fmt::format("{} does not promise rank order", entry.name);
     const bool careful =
         settings_.numerics != ChoiceSettings::Numerics::fast || (!by_name && !moves_gpu_memory(backend_));
-    if (entry.rounds_per_hop && is_half(cell.dtype) && reduces && careful)
-      return fmt::format("{} rounds 16-bit floats at every hop", entry.name);
+    if (entry.rounds_per_hop && row_of(cell.dtype).is_narrow() && reduces && careful)
+      return fmt::format("{} rounds {} at every hop", entry.name, col::to_string(cell.dtype));
     if (entry.drops_nan && reduces && (cell.op == ReduceOp::min || cell.op == ReduceOp::max) && careful)
       return fmt::format("{} may lose a NaN", entry.name);
     return std::nullopt;

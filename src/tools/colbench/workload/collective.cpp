@@ -271,12 +271,19 @@ class CollectiveWorkload : public Workload {
       const std::byte* at = out() + offset(block) + index * element_;
       const double wanted = expected(block, index);
       ++check.elements;
-      if (is_element(at, spec_.dtype, wanted, spec_.op == ReduceOp::avg ? size_ : 1)) continue;
+      if (is_element(at, spec_.dtype, wanted, most_roundings())) continue;
       if (check.wrong++ == 0)
         check.first = fmt::format("rank {}, element {} of operation {}: {}, not {}", rank_,
                                   static_cast<std::size_t>(block) * count_ + index, iteration,
                                   load_element(at, spec_.dtype), wanted);
     }
+  }
+
+  // On a GPU, NCCL rounds at every hop. In 8 bits, sums of more than a few ranks show it.
+  int most_roundings() const {
+    if (!is_reduction(spec_.operation)) return 0;
+    const bool shows = spec_.device != Devices::cpu && row_of(spec_.dtype).is_narrow() && element_ == 1;
+    return shows || spec_.op == ReduceOp::avg ? size_ : 1;
   }
 
   ConstTensorView in_view(int blocks) const {

@@ -81,7 +81,7 @@ class MessageWorkload : public Workload {
       const auto wanted = static_cast<double>(values_.at(partner_->rank, 0, index, iteration));
       ++check.elements;
       if (!all_) received.pull(offset(index), size_of(spec_.dtype));
-      if (is_element(at(received, index), spec_.dtype, wanted)) return;
+      if (is_element(at(received, index), spec_.dtype, wanted, 0)) return;
       if (check.wrong++ == 0)
         check.first = fmt::format("rank {}, element {} of message {} from rank {}: {}, not {}", group_.rank(), index,
                                   iteration, partner_->rank, load_element(at(received, index), spec_.dtype), wanted);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
 namespace col::colbench {
 namespace {
@@ -39,6 +41,10 @@ auto with_real(DType dtype, Body body) {
       return body(float16{});
     case DType::bfloat16:
       return body(bfloat16{});
+    case DType::float8_e4m3fn:
+      return body(float8_e4m3fn{});
+    case DType::float8_e5m2:
+      return body(float8_e5m2{});
     case DType::float32:
     case DType::complex64:
       return body(float{});
@@ -80,6 +86,28 @@ double load_opaque(const void* from, DType dtype) {
   for (std::size_t i = 0; i < size_of(dtype); ++i)
     if (bytes[i] != byte_of(value, i)) return std::nan("");
   return static_cast<double>(value);
+}
+
+struct NarrowFormat {
+  double unit;  // the part of a number that a rounding may change
+  double largest;
+  bool has_infinity = true;
+};
+
+// Of other floats, what is enough for their sums here.
+NarrowFormat format_of(DType dtype) {
+  switch (dtype) {
+    case DType::float16:
+      return {1.0 / 2048, 65504};
+    case DType::bfloat16:
+      return {1.0 / 256, 0x1.fep127};
+    case DType::float8_e4m3fn:
+      return {1.0 / 16, 448, false};
+    case DType::float8_e5m2:
+      return {1.0 / 8, 57344};
+    default:
+      return {1e-6, std::numeric_limits<float>::max()};
+  }
 }
 
 }  // namespace
@@ -135,7 +163,7 @@ double load_element(const void* from, DType dtype) {
       if (row_of(dtype).kind == ElementKind::complex && get<T>(static_cast<const std::byte*>(from) + sizeof(T)) != 0)
         return std::nan("");
     }
-    if constexpr (sizeof(T) == 2 && !std::is_integral_v<T>)
+    if constexpr (!std::is_arithmetic_v<T>)  // a narrow float
       return static_cast<float>(value);
     else
       return static_cast<double>(value);
@@ -145,14 +173,15 @@ double load_element(const void* from, DType dtype) {
 bool is_element(const void* from, DType dtype, double expected, int averaged) {
   const double value = load_element(from, dtype);
   if (value == expected) return true;
-  if (is_integer(dtype)) return false;
-  // An average need not be a number of the type; sums of many ranks may need more bits than bfloat16 has.
+  if (is_integer(dtype) || averaged == 0) return false;
+  // An average need not be a number of the type; sums of many ranks may need more bits than a narrow float has.
   // Beyond some, errors to either side make up for one another.
   const int roundings = std::min(averaged + 1, 16);
-  const double unit = dtype == DType::bfloat16  ? roundings / 256.0
-                      : dtype == DType::float16 ? roundings / 2048.0
-                                                : 1e-6;
-  if (std::isinf(value)) return std::abs(expected) > 65504 && dtype == DType::float16;
+  const NarrowFormat format = format_of(dtype);
+  const double unit = row_of(dtype).is_narrow() ? roundings * format.unit : format.unit;
+  // Of what is too large for the type there is an infinity, or a NaN; NCCL takes the largest number of 8 bits.
+  if (std::abs(expected) > format.largest && !(std::abs(value) < format.largest))
+    return std::isnan(value) ? !format.has_infinity : value * expected > 0;
   return std::abs(value - expected) <= unit * std::abs(expected);
 }
 

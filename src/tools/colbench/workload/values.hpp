@@ -40,8 +40,9 @@ inline constexpr std::size_t kSampledWhole = 65'536;
 void store_element(void* to, DType dtype, std::int64_t value);
 // The same for a result: rounded as the type requires.
 void store_result(void* to, DType dtype, double value);
-// Whether the element at `from` is `expected` (sixteen-bit averages and products may be off by rounding). `averaged`:
-// as an average over so many ranks, which NCCL divides before it adds, and rounds each time.
+// Whether the element at `from` is `expected` (averages and products of narrow floats may be off by rounding).
+// `averaged`: as an average over so many ranks, which NCCL divides before it adds, and rounds each time; 0: it was
+// moved, and must be exact.
 bool is_element(const void* from, DType dtype, double expected, int averaged = 1);
 double load_element(const void* from, DType dtype);
 

@@ -234,7 +234,7 @@ std::vector<const Algorithm*> candidates(const Case& c, int ranks) {
   const bool accumulates = c.op == Operator::sum || c.op == Operator::product || c.op == Operator::avg;
   const bool scales = c.op == Operator::premul_sum;
   PlanRequest request{.collective = *collective, .size = ranks, .root = c.root, .count = c.count};
-  request.widens = is_reduction(c.primitive) && is_half(c.dtype) && (accumulates || scales);
+  request.widens = is_reduction(c.primitive) && is_narrow(c.dtype) && (accumulates || scales);
   request.wide_input = request.widens && scales;
   request.in_place = c.in_place;
   const bool commutes = !is_reduction(c.primitive) || c.op != Operator::ordered;

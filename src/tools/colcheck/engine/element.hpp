@@ -67,6 +67,10 @@ auto with_element(DType dtype, Body body) {
       return body(float16{});
     case DType::bfloat16:
       return body(bfloat16{});
+    case DType::float8_e4m3fn:
+      return body(float8_e4m3fn{});
+    case DType::float8_e5m2:
+      return body(float8_e5m2{});
     case DType::float32:
       return body(float{});
     case DType::int16:

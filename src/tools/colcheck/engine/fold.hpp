@@ -1,5 +1,5 @@
 // The results that reductions must give: the fold in rank order as <col/group.hpp> promises it, and the possible
-// results of another order. It is written for clarity. It uses nothing of the library except its conversions of 16-bit
+// results of another order. It is written for clarity. It uses nothing of the library except its conversions of narrow
 // floats.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace col::colcheck {
 
 // The type of partial results, and the elements in it.
 template <class T>
-using Partial = std::conditional_t<is_half_v<T>, float, T>;
+using Partial = std::conditional_t<is_narrow_v<T>, float, T>;
 
 template <class T>
 bool is_nan(T value) {
@@ -81,7 +81,7 @@ Partial<T> contribution(const Op& op, T element) {
   }
 }
 
-// The partial result in the form for the caller: the integer division rounds toward zero, and 16-bit floats are rounded
+// The partial result in the form for the caller: the integer division rounds toward zero, and narrow floats are rounded
 // here.
 template <class T>
 T finished(const Op& op, Partial<T> partial, int size) {
@@ -161,13 +161,15 @@ Range<T> any_fold(const Reduction& call, const PerRank<T>& inputs, std::size_t i
 
 // The number of significant bits of T, with the leading one.
 template <class T>
-constexpr int kPrecision = std::is_same_v<T, float16>    ? 11
-                           : std::is_same_v<T, bfloat16> ? 8
-                                                         : std::numeric_limits<Partial<T>>::digits;
+constexpr int kPrecision = std::is_same_v<T, float16>         ? 11
+                           : std::is_same_v<T, bfloat16>      ? 8
+                           : std::is_same_v<T, float8_e4m3fn> ? 4
+                           : std::is_same_v<T, float8_e5m2>   ? 3
+                                                              : std::numeric_limits<Partial<T>>::digits;
 
-// The same if every partial result is rounded to T on its way. Then u is 2^-11 for float16 and 2^-8 for bfloat16. This
-// is not so small that its powers can be left out, and the last rounding counts as one more. (A result that is
-// subnormal in T may have a larger error.)
+// The same if every partial result is rounded to T on its way. Then u is 2^-11 for float16, 2^-8 for bfloat16, 2^-4
+// and 2^-3 for those of 8 bits. This is not so small that its powers can be left out, and the last rounding counts as
+// one more. (A result that is subnormal in T may have a larger error.)
 template <class T>
 Range<T> compressed_fold(const Reduction& call, const PerRank<T>& inputs, std::size_t i, int ranks) {
   const ExactFold fold = exact_fold(call, inputs, i, ranks);

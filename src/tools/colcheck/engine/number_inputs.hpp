@@ -51,7 +51,7 @@ PerRank<T> random_integers(int size, std::size_t count, std::uint64_t seed) {
 // their sums.
 template <class T>
 PerRank<T> beside_a_large_number(int size, std::size_t count, float small) {
-  const float large = std::is_same_v<T, bfloat16> ? 256.0F : 2048.0F;  // the unit is 2 from here on
+  const auto large = static_cast<float>(std::uint64_t{1} << kPrecision<T>);  // the unit is 2 from here on
   return make_inputs<T>(size, count, [&](int r, std::size_t i) {
     return T(i % static_cast<std::size_t>(size) == static_cast<std::size_t>(r) ? large : small);
   });

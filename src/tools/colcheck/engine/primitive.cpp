@@ -81,8 +81,8 @@ bool is_integer(DType dtype) {
   return row_of(dtype).is_integer();
 }
 
-bool is_half(DType dtype) {
-  return dtype == DType::float16 || dtype == DType::bfloat16;
+bool is_narrow(DType dtype) {
+  return row_of(dtype).is_narrow();
 }
 
 bool is_defined(Operator op, DType dtype) {

@@ -99,7 +99,7 @@ inline constexpr int kOperatorCount = 11;
 std::string_view to_string(Operator op);
 std::optional<Operator> operator_from_string(std::string_view name);
 bool is_integer(DType dtype);
-bool is_half(DType dtype);  // float16 and bfloat16
+bool is_narrow(DType dtype);  // a float of 8 or 16 bits
 bool is_defined(Operator op, DType dtype);
 
 }  // namespace col::colcheck

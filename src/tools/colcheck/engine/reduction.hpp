@@ -23,7 +23,9 @@ template <class T>
 using PerRank = std::vector<std::vector<T>>;
 
 template <class T>
-constexpr bool is_half_v = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+constexpr bool is_float8_v = std::is_same_v<T, float8_e4m3fn> || std::is_same_v<T, float8_e5m2>;
+template <class T>
+constexpr bool is_narrow_v = is_float8_v<T> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
 template <class T>
 auto bits_of(T value) {

@@ -14,8 +14,8 @@ namespace {
 
 template <class T>
 T from_bits(std::uint64_t bits) {
-  if constexpr (is_half_v<T>) {
-    return T::from_bits(static_cast<std::uint16_t>(bits));
+  if constexpr (is_narrow_v<T>) {
+    return T::from_bits(static_cast<decltype(T::bits)>(bits));
   } else if constexpr (std::is_same_v<T, bool>) {
     return bits % 2 == 1;
   } else if constexpr (is_complex_v<T>) {
@@ -28,25 +28,30 @@ T from_bits(std::uint64_t bits) {
   }
 }
 
-// ---- The user's operators: both keep to numbers that every type can hold
+// ---- The user's operators: both keep to numbers that the type can hold; one of 8 bits holds those up to 8
 
-constexpr int kModulus = 127;
-constexpr int kPrime = 11;
+template <class T>
+constexpr int kModulus = is_float8_v<T> ? 7 : 127;
+template <class T>
+constexpr int kPrime = is_float8_v<T> ? 3 : 11;
 
+template <class T>
 int add(int left, int right) {
-  return (left + right) % kModulus;
+  return (left + right) % kModulus<T>;
 }
 
 // x -> a x + b modulo kPrime, with a in [1, kPrime), as one number.
+template <class T>
 int pack(int a, int b) {
-  return (a % kPrime) * kPrime + b % kPrime;
+  return (a % kPrime<T>)*kPrime<T> + b % kPrime<T>;
 }
 
 // First `left`, then `right`: a group that does not commute, so that an exchange of ranks, or one counted twice or left
 // out, changes the result.
+template <class T>
 int compose(int left, int right) {
-  const int a = right / kPrime;
-  return pack(left / kPrime * a, left % kPrime * a + right % kPrime);
+  const int a = right / kPrime<T>;
+  return pack<T>(left / kPrime<T> * a, left % kPrime<T> * a + right % kPrime<T>);
 }
 
 template <class T>
@@ -59,13 +64,13 @@ T number(int value) {
   return element_of<T>(static_cast<float>(value));
 }
 
-template <int (*kFunction)(int, int)>
+template <bool kCommutes>
 void user_function(const void* left, const void* right, void* result, std::size_t count, DType dtype) {
   with_element(dtype, [&](auto element) {
     using T = decltype(element);
     for (std::size_t i = 0; i < count; ++i) {
-      const auto x = static_cast<const T*>(left)[i], y = static_cast<const T*>(right)[i];
-      static_cast<T*>(result)[i] = number<T>(kFunction(whole(x), whole(y)));
+      const int x = whole(static_cast<const T*>(left)[i]), y = whole(static_cast<const T*>(right)[i]);
+      static_cast<T*>(result)[i] = number<T>(kCommutes ? add<T>(x, y) : compose<T>(x, y));
     }
   });
 }
@@ -77,23 +82,28 @@ double scale_of(DType dtype, int rank) {
   return (is_integer(dtype) ? kWhole : kBroken)[static_cast<std::size_t>(rank) % 3];
 }
 
-// Whether partial sums are kept in 16 bits.
-bool is_narrow(const Case& c) {
-  return is_half(c.dtype) && tools::moves_device_memory(c.backend);
+// Whether partial sums are rounded to the type.
+bool rounds(const Case& c) {
+  return is_narrow(c.dtype) && tools::moves_device_memory(c.backend);
+}
+
+// Of 8 bits, only sums of four ranks' ones, also scaled, are exact then: the other ranks add nothing.
+bool is_zero(const Case& c, int rank) {
+  return rounds(c) && size_of(c.dtype) == 1 && rank >= 4;
 }
 
 template <class T>
 T element(const Case& c, int rank, std::uint64_t index) {
   const std::uint64_t random = mix(c.seed, static_cast<std::uint64_t>(rank), index);
   if (!is_reduction(c.primitive)) return from_bits<T>(random);
-  if (c.op == Operator::user) return number<T>(static_cast<int>(random % kModulus));
+  if (c.op == Operator::user) return number<T>(static_cast<int>(random % kModulus<T>));
   if (c.op == Operator::ordered)
-    return number<T>(pack(1 + static_cast<int>(random % (kPrime - 1)), static_cast<int>(random >> 32) & 0xffff));
+    return number<T>(pack<T>(1 + static_cast<int>(random % (kPrime<T> - 1)), static_cast<int>(random >> 32) & 0xffff));
   if constexpr (std::is_integral_v<T>) {
     return from_bits<T>(c.op == Operator::product ? random | 1 : random);  // even factors soon leave nothing but zeros
   } else if (c.op == Operator::product) {
     constexpr std::array<float, 6> kFactors = {1, -1, 2, -2, 0.5f, -0.5f};
-    const float factor = kFactors[random % (is_narrow(c) ? 2 : kFactors.size())];
+    const float factor = kFactors[random % (rounds(c) ? 2 : kFactors.size())];
     const float value = rank % 4 == 0 ? 3 * factor : factor;
     if constexpr (is_complex_v<T>) {
       // Rank 0 alone has two parts: then no part of a product that it is in is 0, of which there are two.
@@ -102,7 +112,9 @@ T element(const Case& c, int rank, std::uint64_t index) {
     }
     return static_cast<T>(value);
   } else {
-    const float value = static_cast<float>(random % (is_narrow(c) ? 2 : 60) + 1);  // no zero: there are two of them
+    if (is_zero(c, rank)) return T{};
+    const std::uint64_t most = !rounds(c) ? 60 : size_of(c.dtype) == 1 ? 1 : 2;
+    const float value = static_cast<float>(random % most + 1);  // no zero: there are two of them
     const float number = (random >> 32) % 2 == 0 ? value : -value;
     if constexpr (is_complex_v<T>)
       return {number, static_cast<float>((random >> 40) % 60 + 1)};
@@ -116,8 +128,8 @@ T element(const Case& c, int rank, std::uint64_t index) {
 template <class T>
 Partial<T> combined_by(const Case& c, const Op& op, Partial<T> left, Partial<T> right) {
   using P = Partial<T>;
-  if (c.op == Operator::user) return number<P>(add(whole<P>(left), whole<P>(right)));
-  if (c.op == Operator::ordered) return number<P>(compose(whole<P>(left), whole<P>(right)));
+  if (c.op == Operator::user) return number<P>(add<T>(whole<P>(left), whole<P>(right)));
+  if (c.op == Operator::ordered) return number<P>(compose<T>(whole<P>(left), whole<P>(right)));
   return combined(op, left, right);
 }
 
@@ -226,8 +238,8 @@ Part part_of(const Case& c, int rank, int size) {
 
 Op op_of(const Case& c, int rank) {
   if (c.op == Operator::premul_sum) return Op::premul_sum(scale_of(c.dtype, rank));
-  if (c.op == Operator::user) return Op::user(&user_function<add>, true, "addition");
-  if (c.op == Operator::ordered) return Op::user(&user_function<compose>, false, "composition");
+  if (c.op == Operator::user) return Op::user(&user_function<true>, true, "addition");
+  if (c.op == Operator::ordered) return Op::user(&user_function<false>, false, "composition");
   return static_cast<ReduceOp>(c.op);
 }
 

@@ -2,7 +2,7 @@
 // of all ranks, which are functions of (seed, rank, block, index).
 //
 // The values are such that the order of a commutative reduction does not show. They are small whole numbers (small
-// powers of two for products), whose partial sums are exact in float32. Over NCCL, which rounds 16-bit floats at every
+// powers of two for products), whose partial sums are exact in float32. Over NCCL, which rounds narrow floats at every
 // step, they are exact in these types too. Integers take the whole range, and wrap.
 #pragma once
 

@@ -18,12 +18,25 @@ struct Encoding {
   static T infinity() { return of(kInfinity); }
   // Quiet NaNs. Each rank has its own payload and sign (up to 63 ranks, for which bfloat16 has room).
   static T nan(int rank) {
-    return of(static_cast<Bits>(kQuiet | static_cast<Bits>(rank % 63 + 1) | (rank % 2 == 1 ? kSign : Bits{0})));
+    constexpr int kPayloads = kFraction < 7 ? (1 << (kFraction - 1)) - 1 : 63;
+    return of(static_cast<Bits>(kQuiet | static_cast<Bits>(rank % kPayloads + 1) | (rank % 2 == 1 ? kSign : Bits{0})));
   }
   static T signaling_nan() { return of(static_cast<Bits>(kInfinity | 1)); }
   static T least_denormal() { return of(1); }
   static T greatest_denormal() { return of(static_cast<Bits>((Bits{1} << kFraction) - 1)); }
   static T negative(T value) { return of(static_cast<Bits>(bits_of(value) ^ kSign)); }
+};
+
+// It has one NaN, of either sign, and no infinity, for which that NaN stands in.
+template <>
+struct Encoding<float8_e4m3fn> {
+  using T = float8_e4m3fn;
+  static T infinity() { return T::from_bits(0x7f); }
+  static T nan(int rank) { return T::from_bits(rank % 2 == 1 ? 0xff : 0x7f); }
+  static T signaling_nan() { return nan(0); }
+  static T least_denormal() { return T::from_bits(1); }
+  static T greatest_denormal() { return T::from_bits(7); }
+  static T negative(T value) { return T::from_bits(static_cast<std::uint8_t>(value.bits ^ 0x80)); }
 };
 
 // Whole numbers. At most eight of them are not powers of two, so float32 holds their products.

@@ -52,9 +52,9 @@ std::vector<Numbers> all_numbers(const NumberCases& wanted) {
   return all;
 }
 
-// Types that the same mistakes are made with: signed and unsigned integers, 16-bit floats and others.
+// Types that the same mistakes are made with: signed and unsigned integers, narrow floats and others.
 int kind_of(DType dtype) {
-  if (!is_integer(dtype)) return is_half(dtype) ? 0 : 1;
+  if (!is_integer(dtype)) return is_narrow(dtype) ? 0 : 1;
   return dtype == DType::int8 || dtype == DType::int32 || dtype == DType::int64 ? 2 : 3;
 }
 

@@ -18,8 +18,9 @@
 
 namespace col::colcheck {
 
-inline constexpr DType kFloats[] = {DType::float32, DType::bfloat16, DType::float64, DType::float16};
-inline constexpr DType kHalves[] = {DType::float16, DType::bfloat16};
+inline constexpr DType kFloats[] = {DType::float32, DType::bfloat16,      DType::float64,
+                                    DType::float16, DType::float8_e4m3fn, DType::float8_e5m2};
+inline constexpr DType kNarrow[] = {DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2};
 inline constexpr DType kIntegers[] = {DType::int32, DType::uint8,  DType::int64,
                                       DType::int8,  DType::uint64, DType::uint32};
 // The operators that may round, and the same with min and max.
@@ -45,7 +46,7 @@ struct NumberCases {
 };
 
 // Appends the cases. A backend's own algorithm comes with each of the types and variants, and with each allowed
-// operator for each kind of type (signed, unsigned, 16-bit float, other float), whatever the number of rows. The others
+// operator for each kind of type (signed, unsigned, narrow float, other float), whatever the number of rows. The others
 // come with pairs of type and operator in a random order, all equally often. Deterministic.
 void add_number_cases(const Selection& selection, const NumberCases& wanted, std::vector<Case>& cases);
 
@@ -66,7 +67,7 @@ Finding with_float(DType dtype, Body body) {
   if (row_of(dtype).kind != ElementKind::floating)
     throw std::invalid_argument(fmt::format("the property is about floats, and {} is none", to_string(dtype)));
   return with_element(dtype, [&](auto element) {
-    if constexpr (is_half_v<decltype(element)> || std::is_floating_point_v<decltype(element)>)
+    if constexpr (is_narrow_v<decltype(element)> || std::is_floating_point_v<decltype(element)>)
       return body(element);
     else
       return Finding{};
@@ -85,7 +86,7 @@ Finding with_integer(DType dtype, Body body) {
   });
 }
 
-// A rank's factor: fractions that no 16-bit float can hold; whole numbers, large and small.
+// A rank's factor: fractions that no narrow float can hold; whole numbers, large and small.
 double broken_scale(int rank);
 double whole_scale(int rank);
 

@@ -25,7 +25,7 @@ Finding judged(Rank& rank, const Case& c, const Reduction& call, const PerRank<T
 // Bound: depth * ulp * sum|x|. A term of a sum over p ranks is rounded at most p + 1 times on its way (p - 1 additions,
 // a scaling, a division), each time by half an ulp of 1 (u = 2^-24 in float32, 2^-53 in float64) of a partial result
 // that is no larger than sum|x|; so sums, averages and scaled sums may be off by (p + 2) * u * sum|x|, where the one
-// more is for the powers of u. A product is rounded p - 1 times: (p + 2) * u * |result|. 16-bit floats are summed in
+// more is for the powers of u. A product is rounded p - 1 times: (p + 2) * u * |result|. Narrow floats are summed in
 // float32 and then rounded once: between the roundings of both ends of that range, every value is right, and no other.
 
 void add_rounding(const Selection& selection, std::vector<Case>& all) {
@@ -35,14 +35,16 @@ void add_rounding(const Selection& selection, std::vector<Case>& all) {
        .dtypes = kFloats,
        .operators = kScaling,
        .longest = 1500,
-       .allows = [&](const Form& form, const Case& c) { return !is_careless(form, selection) || !is_half(c.dtype); }},
+       .allows = [&](const Form& form, const Case& c) { return !is_careless(form, selection) || !is_narrow(c.dtype); }},
       all);
 }
 
-// Products of many ranks must not overflow or underflow in float16.
+// Products of many ranks must not overflow or underflow in float16; those of 8 bits take less.
 double octaves(const Case& c) {
-  if (c.op == Operator::product) return 8.0 / c.ranks;
-  return is_half(c.dtype) ? 4 : 12;
+  const bool is_float8 = is_narrow(c.dtype) && size_of(c.dtype) == 1;
+  if (c.op == Operator::product) return (is_float8 ? 5.0 : 8.0) / c.ranks;
+  if (is_float8) return 2;
+  return is_narrow(c.dtype) ? 4 : 12;
 }
 
 Finding run_rounding(Rank& rank, const Case& c) {
@@ -54,13 +56,13 @@ Finding run_rounding(Rank& rank, const Case& c) {
   });
 }
 
-// ---- half_sums: 16-bit floats are summed, averaged and multiplied in float32 over all ranks, and rounded once. 2048 +
+// ---- half_sums: narrow floats are summed, averaged and multiplied in float32 over all ranks, and rounded once. 2048 +
 // 1 + 1 is 2050 in float16, and 2048 when it is rounded on the way; the input of every rank has the 2048 in turn, so
 // that no order of the ranks hides it. Scaled sums and products are of random numbers, and must be within what float32
 // may be off by.
 //
-// With Options::compress, partial results are rounded to 16 bits as they travel: then every result may be off by
-// ((1 + u)^(p + 3) - 1) * sum|x| over p ranks, u = 2^-11 for float16 and 2^-8 for bfloat16.
+// With Options::compress, partial results are rounded to the type as they travel: then every result may be off by
+// ((1 + u)^(p + 3) - 1) * sum|x| over p ranks, with u as compressed_fold() has it.
 
 constexpr Operator kInFloat32[] = {Operator::sum, Operator::avg, Operator::product, Operator::premul_sum};
 constexpr std::uint64_t kRoundedOnce = 0, kCompressed = 1;
@@ -69,7 +71,7 @@ constexpr std::uint64_t kMostlyOnce[] = {kRoundedOnce, kRoundedOnce, kRoundedOnc
 void add_half_sums(const Selection& selection, std::vector<Case>& all) {
   add_number_cases(selection,
                    {.property = "half_sums",
-                    .dtypes = kHalves,
+                    .dtypes = kNarrow,
                     .operators = kInFloat32,
                     .variants = kMostlyOnce,
                     .fewest_ranks = 2,  // and from three on, rounding on the way shows in sums
@@ -89,7 +91,7 @@ bool is_exact(const Case& c) {
 template <class T>
 PerRank<T> inputs_of(const Case& c, std::size_t count) {
   if (is_exact(c)) return beside_a_large_number<T>(c.ranks, count, 1);
-  return ill_conditioned_inputs<T>(c.ranks, count, c.seed, c.op == Operator::product ? 8.0 / c.ranks : 4);
+  return ill_conditioned_inputs<T>(c.ranks, count, c.seed, octaves(c));
 }
 
 Finding run_half_sums(Rank& rank, const Case& c) {
@@ -196,9 +198,10 @@ const Property kRounding{"rounding",
                          &add_rounding,
                          &run_rounding,
                          OnGpus::results};
-const Property kHalfSums{"half_sums",           "16-bit floats are summed in float32 over all ranks and rounded once",
-                         Property::Kind::group, &add_half_sums,
-                         &run_half_sums,        OnGpus::results};
+const Property kHalfSums{
+    "half_sums",           "floats of 8 and 16 bits are summed in float32 over all ranks and rounded once",
+    Property::Kind::group, &add_half_sums,
+    &run_half_sums,        OnGpus::results};
 const Property kSpecialValues{
     "special_values",      "NaN, infinities, zeros of both signs and denormals come out as IEEE 754 has it",
     Property::Kind::group, &add_special_values,

@@ -31,7 +31,7 @@ bool is_alike_everywhere(Primitive primitive) {
 }
 
 bool can_be_asked(const Form& form, const Case& c) {
-  return c.variant == kPlain || (!form.is_native() && is_reduction(form.primitive) && is_half(c.dtype));
+  return c.variant == kPlain || (!form.is_native() && is_reduction(form.primitive) && is_narrow(c.dtype));
 }
 
 void add_same_bits(const Selection& selection, std::vector<Case>& all) {

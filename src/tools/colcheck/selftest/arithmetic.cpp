@@ -63,6 +63,10 @@ T without_denormals(T value) {
     return (value.bits & 0x7c00) == 0 ? T::from_bits(value.bits & 0x8000) : value;
   } else if constexpr (std::is_same_v<T, bfloat16>) {
     return (value.bits & 0x7f80) == 0 ? T::from_bits(value.bits & 0x8000) : value;
+  } else if constexpr (std::is_same_v<T, float8_e4m3fn>) {
+    return (value.bits & 0x78) == 0 ? T::from_bits(value.bits & 0x80) : value;
+  } else if constexpr (std::is_same_v<T, float8_e5m2>) {
+    return (value.bits & 0x7c) == 0 ? T::from_bits(value.bits & 0x80) : value;
   } else if constexpr (std::is_floating_point_v<T>) {
     return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(T{}, value) : value;
   } else {
@@ -73,7 +77,7 @@ T without_denormals(T value) {
 }  // namespace
 
 DType Arithmetic::working_type() const {
-  return is_half(dtype_) && op_.kind() != Op::Kind::user ? DType::float32 : dtype_;
+  return is_narrow(dtype_) && op_.kind() != Op::Kind::user ? DType::float32 : dtype_;
 }
 
 Bytes Arithmetic::contribution(ConstTensorView in) const {
@@ -191,8 +195,12 @@ T Arithmetic::averaged(T total) const {
 template <class T>
 T Arithmetic::rounded(T partial) const {
   if constexpr (std::is_same_v<T, float>) {
-    if (has(Bug::rounds_every_hop) && dtype_ == DType::float16) return static_cast<float>(float16(partial));
-    if (has(Bug::rounds_every_hop) && dtype_ == DType::bfloat16) return static_cast<float>(bfloat16(partial));
+    if (has(Bug::rounds_every_hop)) {
+      return with_element(dtype_, [partial](auto element) {
+        if constexpr (is_narrow_v<decltype(element)>) return static_cast<float>(decltype(element)(partial));
+        return partial;
+      });
+    }
   }
   return partial;
 }

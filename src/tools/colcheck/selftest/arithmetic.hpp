@@ -10,7 +10,7 @@
 
 namespace col::colcheck {
 
-// The steps of one reduction of elements of `dtype`. 16-bit floats become float32 on their rank, travel in this form,
+// The steps of one reduction of elements of `dtype`. Narrow floats become float32 on their rank, travel in this form,
 // and are rounded once, in result(). `op` must outlive it.
 class Arithmetic {
  public:

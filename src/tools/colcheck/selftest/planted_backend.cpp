@@ -59,7 +59,7 @@ constexpr PlantedBug kBugs[] = {
     {Bug::one_ulp, "one_ulp", "one rank's copy of an allreduce is off by the lowest bit", {"exact", "same_bits"}},
     {Bug::rounds_every_hop,
      "rounds_every_hop",
-     "partial sums of 16-bit floats are rounded to 16 bits",
+     "partial sums of narrow floats are rounded on their way",
      {"half_sums", "rounding"}},
     {Bug::sums_in_float32, "sums_in_float32", "sums of float64 are made in float32", {"rounding"}},
     {Bug::lost_nan, "lost_nan", "min and max drop a NaN that is not the first rank's", {"special_values"}},

@@ -27,7 +27,7 @@ _coltools_value() {
     --only | --skip) compgen -W "$("$1" --list 2>/dev/null | cut -d' ' -f1)" -- "$3" ;;
     --op) compgen -W 'sum product min max avg band bor bxor' -- "$3" ;;
     --dtype | -d | --datatype)
-      compgen -W 'int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 complex64 complex128' -- "$3" ;;
+      compgen -W 'int8 uint8 int16 uint16 int32 uint32 int64 uint64 float8_e4m3fn float8_e5m2 float16 bfloat16 float32 float64 complex64 complex128' -- "$3" ;;
     --place) compgen -W 'out in both' -- "$3" ;;
     --cadence) compgen -W 'isolated stream both' -- "$3" ;;
     --cache) compgen -W 'hot cold rotate' -- "$3" ;;
