@@ -5,7 +5,7 @@ import torch
 
 NUMPY_DTYPES = [
     "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64",
-    "complex64", "complex128", "bfloat16",
+    "complex64", "complex128", "bfloat16", "float8_e4m3fn", "float8_e5m2",
 ]
 TORCH_DTYPES = [
     "int8", "uint8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
@@ -13,10 +13,10 @@ TORCH_DTYPES = [
 
 
 def numpy_dtype(name):
-    if name == "bfloat16":
+    if name == "bfloat16" or name.startswith("float8"):
         import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
+        return np.dtype(getattr(ml_dtypes, name))
     return np.dtype(name)
 
 
@@ -59,5 +59,5 @@ LIBRARIES = {"numpy": Numpy, "torch": Torch}
 
 
 def values_of(rank, count, seed=0):
-    """Small whole numbers, which every type holds and whose sums over five ranks every type holds, too."""
+    """Small whole numbers, which every type holds. All but 8-bit floats hold sums over five ranks, too."""
     return np.random.default_rng(1000 * seed + rank).integers(0, 5, count).astype(np.float64)

@@ -159,8 +159,8 @@ def test_new_names():
 
 
 def movable(groups):
-    """Types that can be moved and not added."""
-    x = torch.arange(4.0).to(torch.float8_e4m3fn)
+    """A type that can be moved and not added."""
+    x = torch.arange(4.0).to(torch.float8_e4m3fnuz)
     outs = [torch.zeros(4).to(x.dtype) for _ in range(groups.size)]
     dist.all_gather(outs, x)
     dist.broadcast(outs[0], 1)
@@ -169,9 +169,25 @@ def movable(groups):
         dist.all_reduce(x)
 
 
-@pytest.mark.skipif(not hasattr(torch, "float8_e4m3fn"), reason="torch has it from 2.1 on")
+@pytest.mark.skipif(not hasattr(torch, "float8_e4m3fnuz"), reason="torch has it from 2.2 on")
 def test_types_that_can_only_be_moved():
     members.run(2, movable)
+
+
+def small_floats(groups):
+    """8 bits are summed in float32, and rounded once."""
+    for dtype, near in ((torch.float8_e4m3fn, 16.0), (torch.float8_e5m2, 8.0)):
+        x = torch.tensor([near if groups.rank == 0 else 1.0, float(groups.rank)]).to(dtype)
+        dist.all_reduce(x)
+        assert x.float().tolist() == [near + 2, 3.0]  # rounded on its way, the first would not grow
+        low = torch.tensor([1.0 - groups.rank]).to(dtype)
+        dist.all_reduce(low, dist.ReduceOp.MIN)
+        assert low.item() == -1
+
+
+@pytest.mark.skipif(not hasattr(torch, "float8_e4m3fn"), reason="torch has it from 2.1 on")
+def test_floats_of_8_bits():
+    members.run(3, small_floats)
 
 
 def one_element(groups):

@@ -36,12 +36,45 @@ ml_dtypes, _ = import_or_none("ml_dtypes")
 # ---- Elements. Data is bytes, because every type has those in each library; a reduction reads them as partial results.
 
 
+class Float8:
+    """A format by its definition. `last`: the pattern of the largest number; `nan`: of a NaN."""
+
+    def __init__(self, fraction, bias, last, nan):
+        patterns = np.arange(last + 2)  # where the one beyond would be
+        exponent, rest = patterns >> fraction, patterns & ((1 << fraction) - 1)
+        normal = np.ldexp((rest + (1 << fraction)).astype(float), exponent - bias - fraction)
+        numbers = np.where(exponent == 0, np.ldexp(rest.astype(float), 1 - bias - fraction), normal)
+        self.nan = nan
+        self.middles = (numbers[:-1] + numbers[1:]) / 2
+        values = np.full(128, np.nan)
+        values[: last + 1] = numbers[:-1]
+        if nan != last + 1:
+            values[last + 1] = np.inf
+        self.values = np.concatenate([values, -values]).astype(np.float32)
+
+    def read(self, data):
+        return self.values[data]
+
+    def write(self, values):  # to the nearest, ties to even
+        size = np.abs(values)
+        below = np.searchsorted(self.middles, size)
+        at_tie = np.append(self.middles, np.inf)[below] == size
+        pattern = np.where(np.isnan(values), self.nan, below + (at_tie & np.isfinite(size) & (below % 2 == 1)))
+        return (pattern | np.where(np.signbit(values), 0x80, 0)).astype(np.uint8)
+
+
+FLOAT8 = {"float8_e4m3fn": Float8(3, 7, 0x7E, 0x7F), "float8_e5m2": Float8(2, 15, 0x7B, 0x7E)}
+
+
 class Type:
     def __init__(self, name):
         self.name = "bool" if name == "boolean" else name
-        self.is_half = self.name in ("float16", "bfloat16")
-        self.partial = np.dtype("float32" if self.is_half else self.name)
-        self.size = 2 if self.is_half else self.partial.itemsize
+        self.float8 = FLOAT8.get(self.name)
+        is_half = self.name in ("float16", "bfloat16")
+        self.partial = np.dtype("float32" if is_half or self.float8 else self.name)
+        self.size = 1 if self.float8 else 2 if is_half else self.partial.itemsize
+        # For the functions below: every number of theirs is one of the type.
+        self.modulus, self.prime = (7, 3) if self.float8 else (127, 11)
 
     def in_library(self, library):
         if library == "torch":
@@ -50,18 +83,26 @@ class Type:
             if not hasattr(torch, self.name):
                 raise Skip(f"torch {torch.__version__} has no {self.name}")
             return getattr(torch, self.name)
-        if self.name != "bfloat16":
+        if not self.is_in_ml_dtypes:
             return np.dtype(self.name)
         if ml_dtypes is None:
-            raise Skip("numpy has no bfloat16 without ml_dtypes")
-        return np.dtype(ml_dtypes.bfloat16)
+            raise Skip(f"numpy has no {self.name} without ml_dtypes")
+        return np.dtype(getattr(ml_dtypes, self.name))
+
+    @property
+    def is_in_ml_dtypes(self):
+        return self.name == "bfloat16" or self.float8 is not None
 
     def read(self, data):
+        if self.float8:
+            return self.float8.read(data)
         if self.name == "bfloat16":
             return (data.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
         return data.view(np.dtype(self.name)).astype(self.partial)
 
     def write(self, values):
+        if self.float8:
+            return self.float8.write(values)
         if self.name == "bfloat16":  # to the nearest, ties to even
             bits = values.view(np.uint32)
             values = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
@@ -78,19 +119,24 @@ def whole(values):
     return np.real(values).astype(np.int64)
 
 
-def addition(left, right):
-    return ((whole(left) + whole(right)) % 127).astype(left.dtype)
+def addition(type_):
+    return lambda left, right: ((whole(left) + whole(right)) % type_.modulus).astype(left.dtype)
 
 
-def composition(left, right):
-    """First x -> a x + b of the left one, then that of the right one, modulo 11; each is one number, 11 a + b."""
-    (a, b), (c, d) = divmod(whole(left), 11), divmod(whole(right), 11)
-    return (a * c % 11 * 11 + (b * c + d) % 11).astype(left.dtype)
+def composition(type_):
+    """First x -> a x + b of the left one, then that of the right one, modulo n; each is one number, n a + b."""
+    n = type_.prime
+
+    def compose(left, right):
+        (a, b), (c, d) = divmod(whole(left), n), divmod(whole(right), n)
+        return (a * c % n * n + (b * c + d) % n).astype(left.dtype)
+
+    return compose
 
 
 FUNCTIONS = {
     "sum": np.add, "avg": np.add, "premul_sum": np.add, "product": np.multiply, "min": np.minimum, "max": np.maximum,
-    "band": np.bitwise_and, "bor": np.bitwise_or, "bxor": np.bitwise_xor, "user": addition, "ordered": composition,
+    "band": np.bitwise_and, "bor": np.bitwise_or, "bxor": np.bitwise_xor,
 }
 
 
@@ -102,9 +148,9 @@ def operator(case, type_, rank):
     if case.op == "premul_sum":
         return col.premul_sum(scale_of(type_, rank))
     if case.op in ("user", "ordered"):
-        if type_.name == "bfloat16" and ml_dtypes is None:
-            raise Skip("a function of bfloat16 arrays needs ml_dtypes")
-        return col.user_op(addition, commutative=True) if case.op == "user" else composition
+        if type_.is_in_ml_dtypes and ml_dtypes is None:
+            raise Skip(f"a function of {type_.name} arrays needs ml_dtypes")
+        return col.user_op(addition(type_), commutative=True) if case.op == "user" else composition(type_)
     return case.op
 
 
@@ -112,7 +158,8 @@ def fold(case, type_, contributions, size):
     """In rank order. The values are such that another order gives the same bits."""
     if case.op == "premul_sum":
         contributions = [x * np.array(scale_of(type_, r)).astype(type_.partial) for r, x in enumerate(contributions)]
-    total = reduce(FUNCTIONS[case.op], contributions)
+    own = {"user": addition(type_), "ordered": composition(type_)}
+    total = reduce(own[case.op] if case.op in own else FUNCTIONS[case.op], contributions)
     if case.op != "avg":
         return total
     if type_.partial.kind in "iu":  # toward zero
@@ -133,9 +180,9 @@ def numbers(case, type_, rank, count):
         data = data & 1 if kind == "b" else data
         return type_.write(type_.read(data) | 1) if case.coll in REDUCTIONS and case.op == "product" else data
     if case.op == "user":
-        values = rng.integers(0, 127, count)
+        values = rng.integers(0, type_.modulus, count)
     elif case.op == "ordered":
-        values = rng.integers(1, 11, count) * 11 + rng.integers(0, 11, count)
+        values = rng.integers(1, type_.prime, count) * type_.prime + rng.integers(0, type_.prime, count)
     elif case.op == "product":
         values = rng.choice([1, -1, 2, -2, 0.5, -0.5], count) * (3 if rank % 4 == 0 else 1)
         if kind == "c":  # rank 0 alone has both parts, so that no part of a product is a zero, of which there are two

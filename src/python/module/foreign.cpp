@@ -75,6 +75,10 @@ bool has_known_numpy_layout() {
   return is_known;
 }
 
+bool is_in_ml_dtypes(DType dtype) {
+  return row_of(dtype).is_narrow() && dtype != DType::float16;
+}
+
 PyObject* numpy_dtype(DType dtype) {
   static std::array<PyObject*, kDTypeCount> made = {};
   if (is_opaque(dtype)) refuse("opaque elements have no numpy dtype");
@@ -82,12 +86,13 @@ PyObject* numpy_dtype(DType dtype) {
   if (slot != nullptr) return slot;
   const nb::object make = nb::module_::import_("numpy").attr("dtype");
   nb::object made_now;
-  if (dtype == DType::bfloat16) {
+  if (is_in_ml_dtypes(dtype)) {
+    const std::string name(to_string(dtype));
     try {
-      made_now = make(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+      made_now = make(nb::module_::import_("ml_dtypes").attr(name.c_str()));
     } catch (nb::python_error& error) {
       if (!error.matches(PyExc_ImportError)) throw;
-      refuse("numpy has no bfloat16 of its own: install the package ml_dtypes");
+      refuse("numpy has no " + name + " of its own: install the package ml_dtypes");
     }
   } else {
     made_now = make(dtype == DType::boolean ? std::string("bool") : std::string(to_string(dtype)));

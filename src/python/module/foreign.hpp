@@ -26,7 +26,11 @@ const TypeFacts& facts_of(PyTypeObject* type);
 // Whether this numpy's arrays have the layout that read_numpy() reads. It is verified with an array.
 bool has_known_numpy_layout();
 
-// numpy.dtype of an element type. Imports numpy, and ml_dtypes for bfloat16. Throws invalid_argument for opaque types.
+// Whether numpy has the type only by the package ml_dtypes, and a buffer no format for it: bfloat16, and floats of 8
+// bits.
+bool is_in_ml_dtypes(DType dtype);
+// numpy.dtype of an element type. Imports numpy, and ml_dtypes if it is of that. Throws invalid_argument for opaque
+// types.
 // Never freed.
 PyObject* numpy_dtype(DType dtype);
 // The element type of anything that numpy.dtype() takes, or torch's dtypes.

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "errors.hpp"
+#include "foreign.hpp"
 #include "tensor.hpp"
 
 namespace col::python {
@@ -14,7 +15,7 @@ bool dtype_of_format(const char* format, Py_ssize_t bytes, DType& dtype) {
   const auto find = [&](ElementKind kind) {
     for (std::size_t i = 0; i < kDTypes.size(); ++i) {
       if (kDTypes[i].kind != kind || static_cast<Py_ssize_t>(kDTypes[i].size) != bytes) continue;
-      if (static_cast<DType>(i) == DType::bfloat16) continue;  // it has no format
+      if (is_in_ml_dtypes(static_cast<DType>(i))) continue;  // it has no format
       dtype = static_cast<DType>(i);
       return true;
     }

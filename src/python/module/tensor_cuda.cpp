@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include "errors.hpp"
+#include "foreign.hpp"
 #include "tensor.hpp"
 
 namespace col::python {
@@ -37,7 +38,7 @@ DType dtype_of_typestr(const std::string& typestr, Role role) {
   for (std::size_t i = 0; i < kDTypes.size(); ++i) {
     const auto dtype = static_cast<DType>(i);
     if (kind != ElementKind::opaque && kDTypes[i].kind == kind && kDTypes[i].size == (is_sixteen ? 16 : bytes) &&
-        dtype != DType::bfloat16 && typestr[0] != '>')
+        !is_in_ml_dtypes(dtype) && typestr[0] != '>')
       return dtype;
   }
   refuse_dtype(role, typestr);

@@ -38,17 +38,21 @@ constexpr std::array<DType, 24> kByNumber = {DType::boolean,
                                              kNone,
                                              DType::float16};
 
-// bfloat16 is a type of the package ml_dtypes, and gets its number when that is imported.
+// The types of the package ml_dtypes get their numbers when that is imported.
 DType dtype_of_number(int number, PyObject* dtype, Role role) {
-  static int bfloat16 = -1;
+  static std::array<int, kDTypeCount> imported = {};  // 0: not seen yet, as it is boolean's
   if (number >= 0 && number < static_cast<int>(kByNumber.size()) &&
       kByNumber[static_cast<std::size_t>(number)] != kNone)
     return kByNumber[static_cast<std::size_t>(number)];
-  if (number == bfloat16) return DType::bfloat16;
+  for (std::size_t i = 0; i < imported.size(); ++i)
+    if (imported[i] == number) return static_cast<DType>(i);
   const auto name = nb::cast<std::string>(nb::handle(dtype).attr("name"));
-  if (name != "bfloat16") refuse_dtype(role, name);
-  bfloat16 = number;
-  return DType::bfloat16;
+  for (std::size_t i = 0; i < imported.size(); ++i) {
+    if (!is_in_ml_dtypes(static_cast<DType>(i)) || name != kDTypes[i].name) continue;
+    imported[i] = number;
+    return static_cast<DType>(i);
+  }
+  refuse_dtype(role, name);
 }
 
 }  // namespace

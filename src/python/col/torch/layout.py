@@ -14,11 +14,12 @@ from ..errors import InvalidArgument
 
 Finish = Optional[Callable[[], None]]
 
-# Others, such as float8, can be moved as bytes, and not reduced.
+# Others can be moved as bytes, and not reduced.
 KNOWN = {
     getattr(torch, name)
     for name in (
-        "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 bool complex64 complex128".split()
+        "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float8_e4m3fn float8_e5m2 float16 bfloat16 float32 float64 bool"
+        " complex64 complex128".split()
     )
     if hasattr(torch, name)
 }
