@@ -24,6 +24,13 @@ def waits(group):
     work = group.iallreduce(x)
     assert work.result is x and work.wait_for(20) is True and work.done() and work.wait() is x
     assert work.source == -1
+    with pytest.raises(col.InvalidArgument, match="only one of the two"):
+        work.wait(timeout=1, stream=0)
+    with pytest.raises(TypeError):
+        work.wait(stream="a name")
+    if group.size > 1:  # arrays of the CPU
+        with pytest.raises(col.Unavailable, match="without a stream"):
+            work.wait(stream=0)
     assert x.tolist() == [group.size] * 4
     works = [group.iallgather(np.full(2, group.rank)) for _ in range(5)]
     for work in reversed(works):

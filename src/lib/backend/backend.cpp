@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -24,6 +25,7 @@ WireExtension::~WireExtension() = default;
 CommonMemoryExtension::~CommonMemoryExtension() = default;
 ReasonExtension::~ReasonExtension() = default;
 DeviceExtension::~DeviceExtension() = default;
+DeviceEnd::~DeviceEnd() = default;
 DeviceCopy::~DeviceCopy() = default;
 DeviceTimer::~DeviceTimer() = default;
 DeviceComparison::~DeviceComparison() = default;
@@ -69,6 +71,9 @@ std::optional<SharedDevice> find_shared_device(std::span<const Seat> seats) {
 }
 
 BackendFactory::~BackendFactory() = default;
+std::shared_ptr<const DeviceEnd> DeviceExtension::end_of(Ticket /*ticket*/, WaitContext& /*wait*/) {
+  return nullptr;
+}
 std::string BackendFactory::why_alone() const {
   return {};
 }

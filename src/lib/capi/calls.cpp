@@ -132,6 +132,10 @@ int32_t col_work_test(col_work* work, int32_t* ended, col_error** error) {
   });
 }
 
+int32_t col_work_wait_stream(col_work* work, void* stream, col_error** error) {
+  return guarded(error, [&] { required(work, "work").value.wait(col::Stream{stream}); });
+}
+
 int32_t col_work_wait_all(col_work* const* works, size_t count, int64_t timeout_ns, int32_t* ended, col_error** error) {
   return guarded(error, [&] {
     int32_t& have_ended = result(ended, "ended");

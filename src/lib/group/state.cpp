@@ -86,7 +86,9 @@ void Group::State::post_calls() {
 
 Work Group::State::work_of(group::PendingPtr pending) {
   if (!pending) return {};
-  return Work(std::make_shared<Work::Handle>(Work::Handle{shared_from_this(), std::move(pending)}));
+  auto in_graph = std::exchange(pending->in_graph, nullptr);
+  return Work(std::make_shared<Work::Handle>(
+      Work::Handle{.state = shared_from_this(), .pending = std::move(pending), .in_graph = std::move(in_graph)}));
 }
 
 void Group::State::require_unused(const void* memory, std::size_t bytes) {

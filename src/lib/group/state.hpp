@@ -102,11 +102,13 @@ struct Work::Handle {
       state;  // shared: a Work may outlive its group's handles. Null: no group is behind `after`
   group::PendingPtr pending = {};
   std::shared_ptr<group::Continuation> after = {};  // in place of `pending`: a function given to then()
+  std::shared_ptr<const DeviceEnd> in_graph = {};   // of a call that is part of a graph; shared with the channel
 
   // Returns false if the operation has not ended after `budget`. A budget of zero means "its timeout", after which it
   // fails.
   bool wait(Duration budget);
   bool test();
+  void hold_up(Stream stream);
   bool has_ended() const;
   std::optional<Error> error() const;
   Duration timeout() const;

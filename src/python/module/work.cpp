@@ -110,7 +110,14 @@ void WorkObject::let_go(bool has_ended) {
   const std::vector<Buffer> buffers = std::exchange(parts_.buffers, {});
 }
 
-nb::object WorkObject::wait(nb::object timeout) {
+nb::object WorkObject::wait(nb::object timeout, nb::object stream) {
+  if (!stream.is_none()) {
+    if (!timeout.is_none()) refuse("wait: a stream waits without a timeout; name only one of the two");
+    const Stream given{PyLong_AsVoidPtr(stream.ptr())};
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+    ask([this, given] { parts_.work.wait(given); });
+    return result_;
+  }
   if (timeout.is_none()) {
     ask([this] { parts_.work.wait(); });
   } else {
@@ -157,7 +164,7 @@ nb::list WorkObject::wait_all(nb::iterable works, nb::object timeout) {
     throw Error(ErrorCode::timeout,
                 "wait_all: not all operations have ended after " + text_of(timeout) + " s; those that have not go on");
   nb::list results;
-  for (WorkObject* const object : several.objects) results.append(object->wait(nb::none()));
+  for (WorkObject* const object : several.objects) results.append(object->wait(nb::none(), nb::none()));
   return results;
 }
 
@@ -186,10 +193,13 @@ void bind_work(nb::module_& module) {
                          "An operation that an i-form has started. It can be awaited in asyncio.\n\n"
                          "The buffers belong to the operation until it has ended. The Work keeps them alive; if it is "
                          "dropped, they are kept until the end all the same.")
-      .def("wait", &WorkObject::wait, nb::arg("timeout") = nb::none(),
+      .def("wait", &WorkObject::wait, nb::arg("timeout") = nb::none(), nb::kw_only(), nb::arg("stream") = nb::none(),
            "Blocks until the operation has ended, and returns its result. Without a timeout in seconds, the "
            "operation's own counts, from now. Raises the operation's error, at every call; col.Timeout if `timeout` "
-           "passes first: the operation then goes on.")
+           "passes first: the operation then goes on.\n\n"
+           "With a stream, a cudaStream_t as an int such as torch.cuda.current_stream().cuda_stream, the stream waits "
+           "and not the host: what it gets from now on comes after the operation. The result is complete for this "
+           "stream. Only in a group of GPUs, else col.Unavailable. Nobody counts a timeout meanwhile.")
       .def("wait_for", &WorkObject::wait_for, nb::arg("seconds"),
            "The same for so long at most. Returns whether the operation has ended; if not, it goes on.")
       .def("done", &WorkObject::done,

@@ -39,7 +39,7 @@ class WorkObject {
   WorkObject(const WorkObject&) = delete;
   WorkObject& operator=(const WorkObject&) = delete;
 
-  nb::object wait(nb::object timeout);
+  nb::object wait(nb::object timeout, nb::object stream);
   bool wait_for(double seconds);
   bool done();
   int source() const;

@@ -12,6 +12,9 @@ static void start_and_poll(const rank_place* at) {
   OK(col_start(at->world, &call, NULL, &first, &error));
   while (!ended) OK(col_work_test(first, &ended, &error));
   OK(col_work_wait(first, &error)); /* again and again */
+  if (at->size > 1)                 /* ranks on the CPU */
+    FAILS(col_work_wait_stream(first, NULL, &error), COL_ERROR_UNAVAILABLE, "wait() without a stream");
+  FAILS(col_work_wait_stream(NULL, NULL, &error), COL_ERROR_INVALID_ARGUMENT, "work is NULL");
   OK(col_work_source(first, &source, &error));
   CHECK(source == -1);
   const int n = at->size;

@@ -48,7 +48,9 @@ void whole_program(Group& group, int gpu) {
   const Array own(gpu, ramp(100 * (gpu + 1))), out(gpu, kCount, -1), both(gpu, 2 * kCount, -1);
   group.allreduce(own, out);
   expect(out.values() == sum_of_both(), "the sum");
+  const nccl_backend::GpuStream reader(cuda());
   Work work = group.iallgather(own, both, in_stream);
+  work.wait(Stream{reader.get()});
   work.wait();
   group.alltoall(both, both);
   Values twice = ramp(100 * (gpu + 1));

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/nccl/gpu_end.hpp"
 #include "backend/nccl/left_behind.hpp"
 #include "backend/nccl/translate.hpp"
 
@@ -68,7 +69,7 @@ void NcclChannel::forget() noexcept {
   leave_behind(before_);
   leave_behind(communicator_);
   leave_behind(stream_);
-  leave_behind(device_);
+  leave_content_behind(device_);
 }
 
 // Of this rank's GPU, and of all that calls over several GPUs have connected.
@@ -86,11 +87,12 @@ void NcclChannel::fail(const Error& error) {
 
 // Runs `body` as the only thread inside NCCL. Whatever it throws breaks the channel.
 template <class Body>
-auto NcclChannel::guarded(const char* call, Body body) {
+auto NcclChannel::guarded(const char* call, Body body, Current context) {
   cause_.check(call, group_);
   const std::lock_guard use(use_);
   cause_.check(call, group_);  // again: it may have been aborted meanwhile
-  const GpuDevice::Scope scope(*device_);
+  std::optional<GpuDevice::Scope> scope;
+  if (context == Current::made) scope.emplace(*device_);
   try {
     return body();
   } catch (const Error& error) {
@@ -116,9 +118,10 @@ void NcclChannel::abort(const Error& cause) noexcept {
   }
 }
 
-void NcclChannel::wait_for(const GpuEvent& event, WaitContext& wait) {
+template <class Queued>
+void NcclChannel::wait_for(const Queued& queued, WaitContext& wait) {
   const BesideCaptures beside(device_->cuda());
-  for (PollPause pause; !event.done(beside); pause(wait)) {
+  for (PollPause pause; !queued.done(beside); pause(wait)) {
     communicator_->check();
     throw_if_broken();
   }
@@ -156,7 +159,6 @@ std::shared_ptr<GpuEvent> NcclChannel::record(CUstream stream) {
 
 void NcclChannel::check(const Request& request) const {
   const char* const call = to_string(request.collective).data();
-  const GpuDevice::Scope scope(*device_);
   check_memory(call, request.in);
   if (request.in.data != request.out.data || request.in.bytes() != request.out.bytes()) check_memory(call, request.out);
   try {
@@ -165,7 +167,7 @@ void NcclChannel::check(const Request& request) const {
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", call, error.message()), group_, rank_);
   }
-  if (native_.needs_scratch(request) && is_captured(request.stream))
+  if (native_.needs_scratch(request) && request.is_captured)
     throw Error(
         ErrorCode::unavailable,
         fmt::format("this {} needs memory of its own, which a graph cannot get; call it outside of the capture, "
@@ -175,19 +177,61 @@ void NcclChannel::check(const Request& request) const {
 }
 
 bool NcclChannel::is_captured(Stream stream) const {
-  return nccl_backend::is_captured(stream, *device_);
+  try {
+    return nccl_backend::is_captured(stream, *device_);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.message(), group_, rank_);
+  }
 }
 
 Ticket NcclChannel::start_native(const Request& request, WaitContext& wait) {
   return guarded(to_string(request.collective).data(), [&] {
     start_posts(wait);  // they were called before
-    Post started{.peer = rank_, .recorded = is_captured(request.stream)};
-    const CUstream stream = started.recorded ? static_cast<CUstream>(request.stream.handle) : stream_of(request);
+    Post started{.peer = rank_, .recorded = request.is_captured, .stream = stream_of(request)};
     if (started.recorded) communicator_->note_graph();  // even if the call then fails
-    native_.run(request, stream, wait);
-    if (!started.recorded) started.ended = record(stream);
+    native_.run(request, started.stream, wait);
+    if (!started.recorded) started.ended = record(started.stream);
     posts_.emplace(next_post_, std::move(started));
     return Ticket{next_post_++};
+  });
+}
+
+// As start_native() and wait(), with less asked of the driver. In the channel's own stream, which gets nothing more
+// meanwhile, no event is needed for the end. And where the default stream takes the event before it, its context is
+// current.
+void NcclChannel::native(const Request& request, WaitContext& wait) {
+  guarded(
+      to_string(request.collective).data(),
+      [&] {
+        const bool is_own = request.stream.handle == nullptr;
+        std::optional<GpuDevice::Scope> scope;
+        if (!is_own || !starting_.empty() || !waiting_.empty() || !before_->record_default()) {
+          scope.emplace(*device_);
+          start_posts(wait);  // they were called before
+          if (is_own) before_->record(CU_STREAM_LEGACY);
+        }
+        if (is_own) before_->hold_up(stream_->get());
+        if (request.is_captured) communicator_->note_graph();  // even if the call then fails
+        native_.run(request, is_own ? stream_->get() : static_cast<CUstream>(request.stream.handle), wait);
+        if (request.is_captured) return;
+        wait.describe("the GPU");
+        if (is_own) return wait_for(*stream_, wait);
+        std::shared_ptr<GpuEvent> ended = record(static_cast<CUstream>(request.stream.handle));
+        wait_for(*ended, wait);
+        idle_.push_back(std::move(ended));
+      },
+      Current::by_itself);
+}
+
+// A captured call has an event only where somebody asks: right after it has started, so that nothing else is before it.
+std::shared_ptr<const DeviceEnd> NcclChannel::end_of(Ticket ticket, WaitContext& wait) {
+  return guarded("wait", [&]() -> std::shared_ptr<const DeviceEnd> {
+    start_posts(wait);
+    const auto found = posts_.find(ticket.id);
+    if (found == posts_.end()) throw Error(ErrorCode::invalid_argument, "wait: the ticket is not in use");
+    Post& post = found->second;
+    if (post.recorded && post.ended == nullptr) post.ended = record(post.stream);
+    return std::make_shared<const GpuEnd>(device_, post.ended, post.recorded);
   });
 }
 
@@ -227,7 +271,7 @@ std::shared_ptr<void> NcclChannel::allocate(std::size_t bytes, const Exchange& e
 // Of this rank's GPU: others would be read by address, and give anything.
 void NcclChannel::check_memory(const char* call, ConstTensorView data) const {
   if (data.empty()) return;
-  const std::optional<int> ordinal = device_of(data.data, data.bytes(), device_->cuda());
+  const std::optional<int> ordinal = known_memory_.device_of(data.data, data.bytes(), device_->cuda());
   if (ordinal == device_->ordinal()) return;
   throw Error(
       ErrorCode::invalid_argument,
@@ -312,6 +356,7 @@ void NcclChannel::start_posts(WaitContext& wait) {
 // Forgets what has ended.
 int NcclChannel::take(std::unordered_map<std::uint64_t, Post>::iterator post) {
   const int peer = post->second.peer;
+  // Another post of its group has it, or the end of an operation that somebody keeps.
   if (post->second.ended.use_count() == 1) idle_.push_back(std::move(post->second.ended));
   posts_.erase(post);
   return peer;

@@ -20,6 +20,7 @@
 #include "backend/channel_checks.hpp"
 #include "backend/nccl/communicator.hpp"
 #include "backend/nccl/device.hpp"
+#include "backend/nccl/known_memory.hpp"
 #include "backend/nccl/multi_channel.hpp"
 #include "backend/nccl/native.hpp"
 
@@ -41,6 +42,8 @@ class NcclChannel final : public Channel, public DeviceExtension {
   void post_after(Stream stream) override;
   std::span<const NativeEntry> native_entries() const override { return native_.entries(); }
   Ticket start_native(const Request& request, WaitContext& wait) override;
+  void native(const Request& request, WaitContext& wait) override;
+  std::shared_ptr<const DeviceEnd> end_of(Ticket ticket, WaitContext& wait) override;
   std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait) override;
   MultiChannel* multi() override { return multi_.get(); }
   void abort(const Error& cause) noexcept override;
@@ -53,8 +56,10 @@ class NcclChannel final : public Channel, public DeviceExtension {
     ConstTensorView send = {};
     TensorView receive = {};
     bool is_send = false;
-    bool recorded = false;  // into a graph: it runs when the graph is launched, and nothing here waits for it
-    std::shared_ptr<GpuEvent> ended = {};  // of the group that it is part of; null before that
+    bool recorded = false;      // into a graph: it runs when the graph is launched, and nothing here waits for it
+    CUstream stream = nullptr;  // of a collective
+    // Of the group that it is part of; null before that, and of what is in a graph until somebody asks.
+    std::shared_ptr<GpuEvent> ended = {};
   };
 
   Ticket post(const char* call, Post post);
@@ -66,10 +71,13 @@ class NcclChannel final : public Channel, public DeviceExtension {
   std::shared_ptr<GpuEvent> record(CUstream stream);
   CUstream stream_of(const Request& request);
   void put_after(CUstream other);
-  void wait_for(const GpuEvent& event, WaitContext& wait);
+  template <class Queued>  // GpuEvent or GpuStream
+  void wait_for(const Queued& queued, WaitContext& wait);
   [[noreturn]] void fail(const Error& error);
+  // How a body of guarded() gets the device's context: before it begins, or by itself.
+  enum class Current : bool { made, by_itself };
   template <class Body>
-  auto guarded(const char* call, Body body);
+  auto guarded(const char* call, Body body, Current context = Current::made);
   void run_guarded(std::string_view call, const std::function<void()>& body);
   void throw_if_broken() const;
   std::vector<Communicator*> communicators() const;
@@ -78,7 +86,8 @@ class NcclChannel final : public Channel, public DeviceExtension {
   const std::string group_;
   const int rank_, size_;
   const pid_t pid_;
-  std::unique_ptr<GpuDevice> device_;
+  std::shared_ptr<GpuDevice> device_;  // shared: with the ends of operations
+  mutable KnownMemory known_memory_;
   std::mutex use_;  // held by the thread that is inside NCCL; guards everything up to next_post_
   std::unique_ptr<Communicator> communicator_;  // aborted, not null, when broken
   std::unique_ptr<GpuStream> stream_;

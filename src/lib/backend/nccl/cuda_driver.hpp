@@ -37,6 +37,7 @@ struct CudaDriver {
   decltype(&::cuCtxPopCurrent) CtxPopCurrent = library.find("cuCtxPopCurrent_v2");
   decltype(&::cuStreamCreateWithPriority) StreamCreateWithPriority = library.find("cuStreamCreateWithPriority");
   decltype(&::cuStreamDestroy) StreamDestroy = library.find("cuStreamDestroy_v2");
+  decltype(&::cuStreamQuery) StreamQuery = library.find("cuStreamQuery");
   decltype(&::cuStreamWaitEvent) StreamWaitEvent = library.find("cuStreamWaitEvent");
   decltype(&::cuStreamIsCapturing) StreamIsCapturing = library.find("cuStreamIsCapturing");
   decltype(&::cuThreadExchangeStreamCaptureMode) ThreadExchangeStreamCaptureMode =

@@ -103,10 +103,17 @@ void require_usable(Stream stream) {
 bool is_captured(Stream stream, const GpuDevice& device) {
   require_usable(stream);
   if (stream.handle == nullptr) return false;
-  const GpuDevice::Scope scope(device);
   const CudaDriver& cuda = device.cuda();
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  cuda.check(cuda.StreamIsCapturing(static_cast<CUstream>(stream.handle), &status), "cannot use the stream");
+  const auto look = [&] { return cuda.StreamIsCapturing(static_cast<CUstream>(stream.handle), &status); };
+  std::optional<GpuDevice::Scope> scope;
+  if (stream.handle == CU_STREAM_LEGACY) scope.emplace(device);  // every context has one; other streams know theirs
+  CUresult looked = look();
+  if (looked == CUDA_ERROR_INVALID_CONTEXT && !scope) {  // none at all
+    scope.emplace(device);
+    looked = look();
+  }
+  cuda.check(looked, "cannot use the stream");
   return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
@@ -121,6 +128,20 @@ GpuStream::~GpuStream() {
   cuda_.StreamDestroy(stream_);
 }
 
+namespace {
+
+bool has_ended(CUresult looked, const CudaDriver& cuda) {
+  if (looked == CUDA_ERROR_NOT_READY) return false;
+  cuda.check(looked, "the work on the GPU failed");
+  return true;
+}
+
+}  // namespace
+
+bool GpuStream::done(const BesideCaptures& /*beside*/) const {
+  return has_ended(cuda_.StreamQuery(stream_), cuda_);
+}
+
 GpuEvent::GpuEvent(const CudaDriver& cuda, Timing timing) : cuda_(cuda) {
   const unsigned flags = timing == Timing::yes ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
   cuda_.check(cuda_.EventCreate(&event_, flags), "cannot make a CUDA event");
@@ -132,6 +153,13 @@ GpuEvent::~GpuEvent() {
 
 void GpuEvent::record(CUstream stream) {
   cuda_.check(cuda_.EventRecord(event_, stream), "cannot record a CUDA event");
+}
+
+bool GpuEvent::record_default() {
+  const CUresult result = cuda_.EventRecord(event_, CU_STREAM_LEGACY);
+  if (result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_INVALID_CONTEXT) return false;
+  cuda_.check(result, "cannot record a CUDA event");
+  return true;
 }
 
 void GpuEvent::hold_up(CUstream stream) const {
@@ -155,10 +183,7 @@ void GpuEvent::record_all(const GpuDevice& device) {
 }
 
 bool GpuEvent::done(const BesideCaptures& /*beside*/) const {
-  const CUresult result = cuda_.EventQuery(event_);
-  if (result == CUDA_ERROR_NOT_READY) return false;
-  cuda_.check(result, "the work on the GPU failed");
-  return true;
+  return has_ended(cuda_.EventQuery(event_), cuda_);
 }
 
 double GpuEvent::seconds_since(const GpuEvent& earlier) const {

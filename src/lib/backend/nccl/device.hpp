@@ -102,6 +102,8 @@ class GpuStream {
   GpuStream(const GpuStream&) = delete;
   GpuStream& operator=(const GpuStream&) = delete;
   CUstream get() const noexcept { return stream_; }
+  // Whether everything that it has been given has ended.
+  bool done(const BesideCaptures& beside) const;
 
  private:
   const CudaDriver& cuda_;
@@ -119,6 +121,9 @@ class GpuEvent {
   CUevent get() const noexcept { return event_; }
 
   void record(CUstream stream);
+  // The same for the legacy default stream of the current context. False, with nothing done, if that is none of the
+  // event's, or none is current.
+  bool record_default();
   // What `stream` gets from now on comes after the work before the recording.
   void hold_up(CUstream stream) const;
   // Records the event after all work that this process has put on the device, in every stream. Throws unavailable if

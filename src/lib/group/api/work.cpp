@@ -138,6 +138,28 @@ bool Work::Handle::test() {
   return throw_or_tell();
 }
 
+void Work::Handle::hold_up(Stream stream) {
+  if (after)
+    throw Error(
+        ErrorCode::invalid_argument,
+        "no stream can wait for a function that was given to Work::then(): call wait() without a stream, or let "
+        "the stream wait for the operation itself");
+  group::Core& core = state->core();
+  if (!pending->ends_on_device) throw state->flight().ends_on_host(*pending);
+  if (const auto failure = error()) throw *failure;
+  try {
+    if (in_graph) return in_graph->hold_up(stream);
+    if (has_ended() || outlived_group()) return;
+    // Messages are handed over, which may have to wait for the peer.
+    const group::Use use(state->access(), pending->collective ? std::nullopt : std::optional(pending->timeout));
+    if (!pending->has_ended()) state->flight().hold_up(stream, *pending);
+  } catch (const Error& problem) {
+    if (!problem.group().empty()) throw;
+    throw core.own_error(problem.code(), fmt::format("{}: {}", pending->name, problem.message()));
+  }
+  throw_or_tell();
+}
+
 void Work::Handle::time_out() {
   if (throw_or_tell()) return;
   if (after)
@@ -151,6 +173,10 @@ Work::Work(std::shared_ptr<Handle> handle) : handle_(std::move(handle)) {}
 
 void Work::wait() {
   if (handle_) handle_->wait(Duration::zero());
+}
+
+void Work::wait(Stream stream) {
+  if (handle_) handle_->hold_up(stream);
 }
 
 bool Work::wait_for(Duration budget) {
@@ -192,7 +218,7 @@ Work Work::then(std::function<void(const std::optional<Error>&)> function) {
   }
   auto after = std::make_shared<group::Continuation>(std::move(before), std::move(function), timeout);
   group::ProgressThread::instance().watch(after);
-  return Work(std::make_shared<Handle>(Handle{std::move(state), {}, std::move(after)}));
+  return Work(std::make_shared<Handle>(Handle{.state = std::move(state), .after = std::move(after)}));
 }
 
 // ---- Several

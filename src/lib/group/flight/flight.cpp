@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -344,6 +345,36 @@ void Flight::await(Pending& pending) {
 
 void Flight::time_out(Pending& pending) {
   await(pending, Deadline::of(pending.timeout));
+}
+
+void Flight::hold_up(Stream stream, Pending& pending) {
+  LateDiagnosis diagnosis(core_.surroundings(), pending);
+  WaitContext wait = core_.waiting(pending.timeout, &diagnosis);
+  // Messages are handed over only now, and the backend of the GPUs may wait for the peers, as in a start.
+  if (lanes_.hosted() != nullptr) wait.meanwhile([this] { progress_hosted(); });
+  DeviceExtension& gpu = *lanes_.own().gpu;
+  std::vector<std::shared_ptr<const DeviceEnd>> ends;
+  try {
+    if (pending.ticket) ends.push_back(gpu.end_of(*pending.ticket, wait));
+    for (const Leg& leg : pending.legs) {
+      if (leg.posted && !leg.done) ends.push_back(gpu.end_of(leg.ticket, wait));
+    }
+  } catch (...) {
+    core_.fail_with_current(diagnosis.get(), pending.name);
+  }
+  for (const auto& end : ends) {
+    if (end == nullptr) throw ends_on_host(pending);
+    end->hold_up(stream);
+  }
+}
+
+Error Flight::ends_on_host(const Pending& pending) const {
+  return core_.own_error(
+      ErrorCode::unavailable,
+      fmt::format("{}: the host alone sees its end, so that no stream can wait for it: that takes a "
+                  "group of backend nccl, buffers on its GPU, and for a message another rank that is "
+                  "named, and no tag; call wait() without a stream, and then give the stream its work",
+                  pending.name));
 }
 
 template <class Limit>

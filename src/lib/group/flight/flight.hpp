@@ -81,6 +81,11 @@ class Flight {
   void await(Pending& pending);
   // The same for one whose time is over.
   void time_out(Pending& pending);
+  // What the stream gets from now on comes after `pending`, which ends on the device and has not ended. Also throws
+  // what is wrong with the stream, which breaks nothing.
+  void hold_up(Stream stream, Pending& pending);
+  // The error where no stream can wait.
+  Error ends_on_host(const Pending& pending) const;
   // Blocks until every collective in flight has ended, each for its own timeout.
   void await_collectives();
   // Breaks the group when `pending` cannot end, for a rank that does not wait for it.

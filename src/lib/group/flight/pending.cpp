@@ -79,6 +79,8 @@ void Pending::reset() {
   ticket.reset();
   channel = nullptr;
   stream = {};
+  ends_on_device = false;
+  in_graph.reset();
   phase = Phase::running;
   staging.reset();
   watch.reset();

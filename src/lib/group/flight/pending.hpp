@@ -60,15 +60,19 @@ class Pending : public CollectiveCall {
   std::optional<Collective> brief = {};  // set while its record is that of RankRecord::begin_briefly()
   std::vector<Leg> legs = {};
 
-  Channel* channel = nullptr;  // collectives: the channel that it uses
-  Stream stream = {};          // the stream of copies from and to the GPU
+  Channel* channel = nullptr;   // collectives: the channel that it uses
+  Stream stream = {};           // the stream of copies from and to the GPU
+  bool ends_on_device = false;  // streams can wait for it: it is over when the device says so, with nothing to copy
 
   // ---- Its progress.
   enum class Phase : std::uint8_t { fetching, running, returning };
   Phase phase = Phase::running;
   std::unique_ptr<Staging> staging = {};  // null if no buffer is copied
   exec::Executor executor = {};
-  std::optional<Ticket> ticket = {};          // of a started native collective, until it has ended
+  std::optional<Ticket> ticket = {};  // of a started native collective, until it has ended
+  // Of a call in a graph, which has ended for the host as soon as it is there: for its Work, so that it goes with that.
+  // Shared with the channel.
+  std::shared_ptr<const DeviceEnd> in_graph = {};
   std::vector<exec::Executed> executed = {};  // used if it is traced
   std::unique_ptr<std::byte[]> scaled = {};   // the multiplied input of a premul_sum; kept for the next one
   std::size_t scaled_bytes = 0;

@@ -85,7 +85,7 @@ PendingPtr Collectives::start(const Call& call, const Options& options) {
 // A training step makes the calls of the last one again: they need no new checks, and no new decision.
 void Collectives::begin_again(Pending& known, const Options& options, bool blocks) {
   core_.check_name(options.group);
-  if (DeviceExtension* const gpu = lanes_.gpu_of(known.channel)) gpu->check(known.request);
+  if (DeviceExtension* const gpu = lanes_.gpu_of(known.channel)) Starter::ask_device(*gpu, known.request);
   known.begin_again();
   known.watch.reset();
   known.timeout = core_.timeout_of(options);

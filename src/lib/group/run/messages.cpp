@@ -187,6 +187,9 @@ PendingPtr Messages::begin(std::string_view name, std::vector<Leg> legs, const O
   pending->stream = options.stream;
   pending->staging = std::move(staging);
   pending->legs = std::move(legs);
+  pending->ends_on_device =
+      own.gpu != nullptr && pending->staging == nullptr &&
+      std::ranges::all_of(pending->legs, [&](const Leg& leg) { return leg.channel == own.channel; });
   pending->fingerprint = 0;
   try {
     // Messages between two ranks pair in the order of their posting, which must not depend on how long a copy takes.

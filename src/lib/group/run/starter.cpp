@@ -46,12 +46,13 @@ PendingPtr Starter::begin(Lane* over, Request&& request, const Options& options,
   }
   auto decision = lane.dispatcher.decide(request, wishes_of(options, asynchronous));
   request.algorithm = decision->native;
-  if (lane.gpu != nullptr) lane.gpu->check(request);
+  if (lane.gpu != nullptr) ask_device(*lane.gpu, request);
 
   PendingPtr pending = flight_.acquire();
   pending->channel = lane.channel;
   pending->staging = std::move(staging);
   pending->stream = request.stream;
+  pending->ends_on_device = lane.gpu != nullptr && pending->staging == nullptr;
   const std::string_view part_of = Composite::current();
   pending->name = part_of.empty() ? to_string(request.collective) : part_of;
   pending->collective = true;
@@ -73,6 +74,11 @@ PendingPtr Starter::begin(Lane* over, Request&& request, const Options& options,
   else if (asynchronous)
     start_native(pending);
   return pending;
+}
+
+void Starter::ask_device(DeviceExtension& gpu, Request& request) {
+  request.is_captured = gpu.is_captured(request.stream);
+  gpu.check(request);
 }
 
 // A world of one, or of none other than this rank where its device cannot do what is asked.
@@ -118,9 +124,7 @@ void Starter::announce(Pending& pending, bool may_be_brief) {
   else if (common_view(pending.request).bytes() >= kLong)
     pending.began_ns = core::exact_ns();
   // Nobody waits for a call in a graph: it is compared when it becomes part of it, and no more when that runs.
-  // No channel: a call over several GPUs, which blocks.
-  const DeviceExtension* const gpu = pending.channel != nullptr ? lanes_.gpu_of(pending.channel) : nullptr;
-  if (core_.settings().compare_first || (gpu != nullptr && gpu->is_captured(pending.request.stream))) {
+  if (core_.settings().compare_first || pending.request.is_captured) {
     Diagnosis diagnosis = pending.diagnose(core_.surroundings());
     WaitContext wait = core_.waiting(Deadline::after(pending.timeout), &diagnosis);
     try {
@@ -143,6 +147,8 @@ void Starter::start_native(const PendingPtr& pending) {
     // All ranks start these in the same order: the copy does not wait for its turn.
     Flight::fetch(*pending, wait);
     pending->ticket = pending->channel->start_native(pending->request, wait);
+    if (pending->request.is_captured && pending->form.asynchronous)
+      pending->in_graph = lanes_.gpu_of(pending->channel)->end_of(*pending->ticket, wait);
   } catch (...) {
     core_.fail_with_current(diagnosis.get(), pending->name);
   }

@@ -30,6 +30,9 @@ class Starter {
   void run_native(const PendingPtr& call);
   void start_native(const PendingPtr& pending);
 
+  // Asks the channel of a device about a call that it has not counted so far. Throws what check() throws.
+  static void ask_device(DeviceExtension& gpu, Request& request);
+
   std::uint64_t last() const { return sequence_; }  // the number of the last collective
 
  private:

@@ -41,6 +41,7 @@ struct Request {
   std::span<const std::size_t> out_counts = {};
   Op op = {};
   int root = 0;
+  bool is_captured = false;  // `stream` is being captured, as DeviceExtension::is_captured() has said for this call
   // Hash of (group, sequence, collective, dtype, reduce op, root, count) and of all earlier calls of the group. Two
   // calls that do not match never have the same fingerprint. So a backend that uses it as the key of its messages can
   // never pair them.
@@ -302,6 +303,16 @@ class COL_EXPORT ReasonExtension {
   virtual std::string how(const Request& request) const = 0;
 };
 
+// The end of an operation, as streams of its device see it. It may outlive the channel. Thread safe.
+class COL_EXPORT DeviceEnd {
+ public:
+  virtual ~DeviceEnd();
+  // What `stream` gets from now on comes after the operation. Null: the device's legacy default stream. Does not block.
+  // If the operation is part of a graph, the stream becomes a part of the same capture. Throws invalid_argument for a
+  // stream that cannot be used so, which spoils no capture if it can be told before; and io.
+  virtual void hold_up(Stream stream) const = 0;
+};
+
 // An extension for channels that move the memory of a device. All other channels move host memory. The rules of Channel
 // hold for it too.
 class COL_EXPORT DeviceExtension {
@@ -319,6 +330,10 @@ class COL_EXPORT DeviceExtension {
   // Operations posted from now on come after the work that the stream holds now. Throws unavailable if the stream is
   // being captured (that breaks nothing), and io.
   virtual void post_after(Stream stream) = 0;
+  // The end of an operation whose ticket is valid. Posted messages are started first, and `wait` bounds that. Null if
+  // only the host can tell the end, which is the default. Errors as wait(); one that the peers cause breaks the
+  // channel.
+  virtual std::shared_ptr<const DeviceEnd> end_of(Ticket ticket, WaitContext& wait);
   // Null if the channel has no calls over several GPUs. The object lives as long as the channel.
   virtual MultiChannel* multi() = 0;
 };

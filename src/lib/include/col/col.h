@@ -456,6 +456,11 @@ COL_API int32_t col_work_wait(col_work* work, col_error** error);
 COL_API int32_t col_work_wait_for(col_work* work, int64_t timeout_ns, int32_t* ended, col_error** error);
 /* The same without blocking. */
 COL_API int32_t col_work_test(col_work* work, int32_t* ended, col_error** error);
+/* Makes what `stream` (a cudaStream_t; NULL: the legacy default stream) gets from now on come after the operation, and
+ * returns while that may still run; of a group of GPUs. See Work::wait(Stream) in <col/work.hpp>. Errors: unavailable
+ * if the host alone sees the operation's end, invalid_argument for a stream that cannot be used so; the group stays
+ * usable. */
+COL_API int32_t col_work_wait_stream(col_work* work, void* stream, col_error** error);
 /* Waits for all works of the list, for each as col_work_wait() does. Returns the first error in the order of the list.
  * With `timeout_ns` above zero, `*ended` is 0 if they have not all ended by then. They may be of several groups. */
 COL_API int32_t col_work_wait_all(col_work* const* works, size_t count, int64_t timeout_ns, int32_t* ended,

@@ -36,6 +36,24 @@ class [[nodiscard]] [[gnu::visibility("default")]] Work {  // gcc 12 takes COL_E
   bool wait_for(Duration budget);
   // Returns whether the operation has ended. Does not block. Throws the operation's error.
   bool test();
+  // For an operation on the memory of GPUs in a group of GPUs (backend nccl): makes what `stream` gets from now on come
+  // after the operation, and returns while the operation may still run. The host waits for nothing, except that what
+  // sends or receives is first handed to NCCL, which connects to the peer at the first message. The null stream is the
+  // device's legacy default stream. The stream and the group's GPU are of one device. Streams may use the buffers then,
+  // in their order; for the host, has_ended() and the rules about buffers above stay as they are.
+  //
+  // Nobody counts the operation's timeout for a stream: it waits until the operation ends, or until the group breaks,
+  // after which the buffers hold anything. Give then() a function, which counts the timeout, if the host makes no call
+  // of the group that would find out that a rank is lost.
+  //
+  // In a graph: an operation that was captured can be waited for by another stream, which then joins the capture. One
+  // that was not captured cannot be waited for by a captured stream: wait for it before the capture.
+  //
+  // Throws the operation's error, if it has failed by now; unavailable if the end is seen by the host alone (another
+  // backend, a buffer in host memory, a message to oneself, with a tag, or from any rank): call wait();
+  // invalid_argument for a function that was given to then(), and for a stream that cannot be used so. Neither of both
+  // breaks the group. Thread safety as wait().
+  void wait(Stream stream);
   // Runs `function` when the operation has ended, with its error, or with nothing after success. The library's progress
   // thread runs it, one function after another; this call starts that thread, which then also moves the operation on.
   // If the operation has not ended after its timeout, counted from now, it fails with `timeout`, as in wait(). Returns

@@ -77,18 +77,20 @@ struct Facts {
   CUmemorytype type;
   int device;
   CUcontext context;
+  uint64_t number;
 };
 
 std::optional<Facts> facts_of(const Machine& machine, uint64_t address) {
   const int device = machine.device_of(address);
   if (device >= 0) {
-    if (!machine.devices[device].memory->find(address)) return std::nullopt;
+    const auto allocation = machine.devices[device].memory->find(address);
+    if (!allocation) return std::nullopt;
     const auto& primary = machine.devices[device].primary;
-    return Facts{CU_MEMORYTYPE_DEVICE, device, primary == nullptr ? nullptr : primary->handle};
+    return Facts{CU_MEMORYTYPE_DEVICE, device, primary == nullptr ? nullptr : primary->handle, allocation->number};
   }
   const HostRange* range = machine.host.find(address);
   if (range == nullptr) return std::nullopt;
-  return Facts{CU_MEMORYTYPE_HOST, range->context->device, range->context->handle};
+  return Facts{CU_MEMORYTYPE_HOST, range->context->device, range->context->handle, range->number};
 }
 
 }  // namespace
@@ -107,6 +109,9 @@ CUresult CUDAAPI cuPointerGetAttribute(void* data, CUpointer_attribute attribute
         return;
       case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         *static_cast<int*>(data) = facts->device;
+        return;
+      case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        *static_cast<unsigned long long*>(data) = facts->number;
         return;
       default:
         fail_on(CUDA_ERROR_INVALID_VALUE);

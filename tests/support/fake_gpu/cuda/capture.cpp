@@ -53,6 +53,7 @@ CUresult end_capture(Machine& machine, const std::shared_ptr<Stream>& stream, CU
   }
   capture->streams.clear();
   capture->origin = nullptr;
+  capture->graph = nullptr;  // events of the capture, which may outlive it, do not keep it
   std::erase(machine.captures, capture);
   if (result == CUDA_SUCCESS) {
     *graph = capture->handle;

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -26,6 +27,11 @@ char* map(size_t bytes, int access) {
 }
 
 constexpr size_t kHostPage = 4096;
+
+uint64_t next_number() {
+  static std::atomic<uint64_t> last = 0;
+  return ++last;
+}
 
 uint64_t address_of(void* pointer) {
   return reinterpret_cast<uint64_t>(pointer);
@@ -63,7 +69,7 @@ std::optional<uint64_t> DeviceMemory::allocate(size_t bytes, size_t alignment) {
   if (bytes > limit_ - used_) return std::nullopt;
   auto start = place(bytes, alignment);
   if (!start) return std::nullopt;
-  live_[*start] = {*start, bytes};
+  live_[*start] = {*start, bytes, next_number()};
   used_ += bytes;
   next_ = *start - base_ + rounded(bytes);
   std::memset(bytes_ + (*start - base_), kNewMemory, bytes);
@@ -106,7 +112,7 @@ void* HostMemory::allocate(size_t bytes, std::shared_ptr<Context> context) {
   void* pointer = std::aligned_alloc(kHostPage, (bytes + kHostPage - 1) / kHostPage * kHostPage);
   if (pointer == nullptr) return nullptr;
   std::memset(pointer, 0xA5, bytes);
-  ranges_[address_of(pointer)] = {address_of(pointer), bytes, std::move(context)};
+  ranges_[address_of(pointer)] = {address_of(pointer), bytes, next_number(), std::move(context)};
   return pointer;
 }
 

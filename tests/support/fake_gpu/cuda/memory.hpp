@@ -15,6 +15,7 @@ struct Context;
 struct Allocation {
   uint64_t start;
   size_t bytes;
+  uint64_t number;  // no other allocation of the process has had it
 };
 
 class DeviceMemory {
@@ -57,6 +58,7 @@ class DeviceMemory {
 struct HostRange {
   uint64_t start;
   size_t bytes;
+  uint64_t number;
   std::shared_ptr<Context> context;
 };
 

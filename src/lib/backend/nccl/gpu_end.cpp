@@ -1,0 +1,57 @@
+#include "backend/nccl/gpu_end.hpp"
+
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <col/error.hpp>
+
+#include "backend/nccl/left_behind.hpp"
+
+namespace col::nccl_backend {
+
+GpuEnd::GpuEnd(std::shared_ptr<const GpuDevice> device, std::shared_ptr<const GpuEvent> event, bool is_captured)
+    : device_(std::move(device)), event_(std::move(event)), is_captured_(is_captured) {}
+
+GpuEnd::~GpuEnd() {
+  if (event_.use_count() > 1) return;
+  try {
+    const GpuDevice::Scope scope(*device_);
+    event_.reset();
+  } catch (const std::exception&) {  // a forked child, or the driver is shutting down
+    leave_content_behind(event_);
+  }
+}
+
+// What the driver would refuse, it refuses only after it has spoiled the capture.
+void GpuEnd::hold_up(Stream stream) const {
+  const GpuDevice::Scope scope(*device_);
+  const bool is_default = stream.handle == nullptr || stream.handle == CU_STREAM_LEGACY;
+  if (is_captured_ && is_default)
+    throw Error(ErrorCode::invalid_argument,
+                "the operation is part of a graph, and the default stream cannot be: name a stream that may join the "
+                "capture");
+  if (!is_captured_ && is_captured(stream, *device_))
+    throw Error(
+        ErrorCode::invalid_argument,
+        "the stream is being captured, and the operation is no part of the graph: wait for it before the capture "
+        "begins, or start it in a stream of the capture");
+  require_usable(stream);
+  const CudaDriver& cuda = device_->cuda();
+  const CUresult result =
+      cuda.StreamWaitEvent(static_cast<CUstream>(stream.handle), event_->get(), CU_EVENT_WAIT_DEFAULT);
+  if (result == CUDA_ERROR_CAPTURED_EVENT)
+    throw Error(
+        ErrorCode::invalid_argument,
+        "the operation is part of a graph whose capture has ended: it runs when the graph is launched, so let the "
+        "stream wait for that");
+  if (result == CUDA_ERROR_INVALID_HANDLE)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the stream is none that this process has; pass one of GPU {} that has not been destroyed",
+                            device_->ordinal()));
+  cuda.check(result, "cannot let a CUDA stream wait");
+}
+
+}  // namespace col::nccl_backend
