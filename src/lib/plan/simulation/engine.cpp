@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -121,11 +122,26 @@ void Engine::begin_rounds(int r) {
       return;
     }
     std::uint32_t slot = 0;
-    for (const Step& step : reader_.read(state)) {
-      if (step.is_message()) post(r, slot++, step);
+    const std::span<const Step> steps = reader_.read(state);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (i + 2 * kAhead < steps.size()) expect(r, steps[i + kAhead], steps[i + 2 * kAhead]);
+      if (steps[i].is_message()) post(r, slot++, steps[i]);
     }
     state.in_flight = slot;
   } while (advance(r));
+}
+
+// Rank r will soon post the one, and later the other: asks the memory for the message that has the other end, and for
+// the queue that it is in.
+void Engine::expect(int r, const Step& soon, const Step& later) {
+  const auto queue_of = [&](const Step& step) {
+    const auto me = static_cast<std::uint32_t>(r);
+    const auto peer = static_cast<std::uint32_t>(step.peer);
+    return step.kind == Step::Kind::send ? unpaired_.find(me, peer) : unpaired_.find(peer, me);
+  };
+  if (later.is_message()) __builtin_prefetch(queue_of(later), 1);
+  const PairQueue* const queue = soon.is_message() ? queue_of(soon) : nullptr;
+  if (queue != nullptr && queue->first != kNoMessage) messages_.prefetch(queue->first);
 }
 
 void Engine::post(int r, std::uint32_t slot, const Step& step) {
@@ -168,7 +184,9 @@ void Engine::is_ready(std::uint32_t id) {
     const int r = message.rank[side];
     message.port[side] = static_cast<std::uint32_t>(nic ? static_cast<int>(ranks_.size()) + rank(r).node : r);
   }
-  ready_.push_back({message.slot[kOut], message.slot[kIn], message.rank[kOut], id});
+  ready_.push_back({.slots = std::uint64_t{message.slot[kOut]} << 32 | message.slot[kIn],
+                    .sender = static_cast<std::uint32_t>(message.rank[kOut]),
+                    .id = id});
 }
 
 // Does the work that can be done. Whether the round is over, now: no message is left, and no work.
@@ -205,10 +223,16 @@ void Engine::serve_ports() {
     const std::vector<std::uint32_t>& freed = freed_[side];
     for (std::size_t i = 0; i < freed.size(); ++i) {
       if (i + kAhead < freed.size()) ports_.prefetch_next(side, freed[i + kAhead]);
-      const std::uint32_t id = ports_.take_next(side, freed[i]);
-      if (id != kNoMessage) start(id);
+      const Ports::Taken taken = ports_.take_next(side, freed[i]);
+      if (taken.message != kNoMessage) taken_.push_back(taken);
+    }
+    for (std::size_t i = 0; i < taken_.size(); ++i) {
+      if (i + kAhead < taken_.size()) ports_.prefetch_finish(taken_[i + kAhead]);
+      ports_.finish(taken_[i]);
+      start(taken_[i].message);
     }
     freed_[side].clear();
+    taken_.clear();
   }
   std::sort(ready_.begin(), ready_.end());
   for (std::size_t i = 0; i < ready_.size(); ++i) {

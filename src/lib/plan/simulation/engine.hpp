@@ -1,7 +1,6 @@
 // The clock, and everything that is simulated: engine.cpp explains how.
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -40,10 +39,12 @@ class Engine {
 
   // A message that became ready, and what decides its turn: the order in which the senders, then the receivers, listed.
   struct Ready {
-    std::uint32_t sender_slot, receiver_slot;
-    int sender;
-    std::uint32_t id;
-    auto operator<=>(const Ready&) const = default;
+    std::uint64_t slots;  // the sender's, then the receiver's
+    std::uint32_t sender, id;
+    bool operator<(const Ready& other) const noexcept {
+      if (slots != other.slots) return slots < other.slots;
+      return sender != other.sender ? sender < other.sender : id < other.id;
+    }
   };
   struct Node {
     Cores cores;
@@ -57,6 +58,7 @@ class Engine {
   void happen(std::uint32_t event);
 
   void begin_rounds(int r);
+  void expect(int r, const Step& soon, const Step& later);
   void post(int r, std::uint32_t slot, const Step& step);
   void is_ready(std::uint32_t id);
   bool advance(int r);
@@ -94,6 +96,7 @@ class Engine {
   std::vector<Node> nodes_;
   Ports ports_;
   std::vector<std::uint32_t> freed_[2];  // ports, in this instant
+  std::vector<Ports::Taken> taken_;      // in this instant
   std::vector<Ready> ready_;             // in this instant
   Simulation result_;
   double now_ = 0;

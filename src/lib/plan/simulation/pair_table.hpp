@@ -21,10 +21,9 @@ class PairTable {
 
   // Valid until the next call.
   PairQueue& at(std::uint32_t from, std::uint32_t to) {
-    const std::uint64_t key = std::uint64_t{from} << 32 | to / kRow;
+    const std::uint64_t key = key_of(from, to);
     if (key == last_.key && last_.row != kFree) return queues_[last_.row * std::size_t{kRow} + to % kRow];
-    std::size_t i = home(key);
-    while (places_[i].row != kFree && places_[i].key != key) i = (i + 1) & mask();
+    const std::size_t i = place_of(key);
     if (places_[i].row == kFree) {
       places_[i] = {key, static_cast<std::uint32_t>(rows_++)};
       queues_.resize(rows_ * kRow);
@@ -32,6 +31,11 @@ class PairTable {
     last_ = places_[i];
     if (rows_ * 2 > places_.size()) grow();
     return queues_[last_.row * std::size_t{kRow} + to % kRow];
+  }
+  // Null if it was never asked for. Valid until the next call of at().
+  const PairQueue* find(std::uint32_t from, std::uint32_t to) const noexcept {
+    const Place& place = places_[place_of(key_of(from, to))];
+    return place.row == kFree ? nullptr : &queues_[place.row * std::size_t{kRow} + to % kRow];
   }
 
  private:
@@ -42,9 +46,17 @@ class PairTable {
     std::uint32_t row = kFree;
   };
 
+  static std::uint64_t key_of(std::uint32_t from, std::uint32_t to) noexcept {
+    return std::uint64_t{from} << 32 | to / kRow;
+  }
   std::size_t mask() const noexcept { return places_.size() - 1; }
   std::size_t home(std::uint64_t key) const noexcept {
     return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 32) & mask();
+  }
+  std::size_t place_of(std::uint64_t key) const noexcept {
+    std::size_t i = home(key);
+    while (places_[i].row != kFree && places_[i].key != key) i = (i + 1) & mask();
+    return i;
   }
   void grow() {
     std::vector<Place> old(places_.size() * 2);

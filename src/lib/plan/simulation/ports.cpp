@@ -24,81 +24,88 @@ void MessagePool::add_chunk() {
 
 Ports::Ports(const std::vector<std::uint32_t>& circles, MessagePool& messages)
     : messages_(messages), sizes_(1 + *std::max_element(circles.begin(), circles.end())) {
-  for (const std::uint32_t circle : circles) {
-    const std::uint32_t index = sizes_[circle]++;
-    for (std::vector<Port>& side : ports_) side.push_back({.circle = circle, .index = index});
-  }
-  for (auto& side : busy_) side.resize(circles.size());
+  for (const std::uint32_t circle : circles) seats_.push_back({.circle = circle, .index = sizes_[circle]++});
   for (const Side side : {kOut, kIn}) {
+    ports_[side].resize(circles.size());
+    busy_[side].resize(circles.size());
     for (const std::uint32_t size : sizes_) free_[side].emplace_back((size + kBits - 1) / kBits);
-    for (const Port& port : ports_[side]) free_[side][port.circle][port.index / kBits] |= bit(port.index);
+    for (const Seat& seat : seats_) free_[side][seat.circle][seat.index / kBits] |= bit(seat.index);
   }
 }
 
 void Ports::wait(std::uint32_t id) {
-  Message& message = messages_[id];
-  std::uint32_t before = kNoMessage;
+  const Message& message = messages_[id];
+  std::array<std::uint32_t, 2> place = {};
   for (const Side side : {kOut, kIn}) {
     const Side other = side == kOut ? kIn : kOut;
-    Port& there = port(side, message);
-    message.place[side] = there.waiting.push({message.port[other], id});
-    if (there.pairs.empty()) {
-      there.pairs.resize(sizes_[there.circle]);
-      there.peers.resize(free_[other][there.circle].size());
+    Port& there = ports_[side][message.port[side]];
+    const Seat peer = seats_[message.port[other]];
+    place[side] = there.waiting.push({.other_port = message.port[other], .message = id});
+    if (there.peers.empty()) {
+      there.first_of_pair.resize(sizes_[peer.circle], kNowhere);
+      there.last_of_pair.resize(sizes_[peer.circle], kNowhere);
+      there.peers.resize(free_[other][peer.circle].size());
     }
-    Pair& pair = this->pair(side, message);
-    before = std::exchange(pair.last, id);
-    if (before != kNoMessage) continue;
-    pair.first = message.place[side];
-    const std::uint32_t peer = port(other, message).index;
-    there.peers[peer / kBits] |= bit(peer);
+    std::uint32_t& first = there.first_of_pair[peer.index];
+    const std::uint32_t before = std::exchange(there.last_of_pair[peer.index], place[side]);
+    if (first != kNowhere) {
+      there.waiting[before].next_of_pair = place[side];
+    } else {
+      first = place[side];
+      there.peers[peer.index / kBits] |= bit(peer.index);
+    }
   }
-  if (before != kNoMessage) messages_[before].next_of_pair = id;
+  for (const Side side : {kOut, kIn})
+    ports_[side][message.port[side]].waiting[place[side]].other_place = place[side == kOut ? kIn : kOut];
 }
 
-std::uint32_t Ports::take_next(Side side, std::uint32_t port) {
-  const std::uint32_t id = find_next(side, port);
-  if (id != kNoMessage) {
-    stop_waiting(id);
-    take(id);
-  }
-  return id;
+Ports::Taken Ports::take_next(Side side, std::uint32_t port) {
+  const std::uint32_t place = find_next(side, port);
+  if (place == kNowhere) return {};
+  Port& own = ports_[side][port];
+  const WaitingList::Entry entry = own.waiting[place];
+  // The first of its pair: those behind it wait for the same two ports.
+  const std::uint32_t next = entry.next_of_pair;
+  const Taken taken{.message = entry.message,
+                    .other = side == kOut ? kIn : kOut,
+                    .port = port,
+                    .other_port = entry.other_port,
+                    .other_place = entry.other_place,
+                    .next_place = next == kNowhere ? kNowhere : own.waiting[next].other_place};
+  leave(own, place, entry.other_port, next);
+  set_busy(side, port, true);
+  set_busy(taken.other, taken.other_port, true);
+  return taken;
 }
 
+void Ports::finish(const Taken& taken) {
+  leave(ports_[taken.other][taken.other_port], taken.other_place, taken.port, taken.next_place);
+}
+
+// The place of the message; kNowhere if there is none.
 std::uint32_t Ports::find_next(Side side, std::uint32_t port) const {
   const Side other = side == kOut ? kIn : kOut;
   const Port& own = ports_[side][port];
-  if (is_busy(side, port) || own.waiting.empty()) return kNoMessage;
+  if (is_busy(side, port) || own.waiting.empty()) return kNowhere;
   std::uint32_t place = own.waiting.first();
   for (int left = kTried; left > 0; --left, place = own.waiting.next(place + 1)) {
-    if (place == kNowhere) return kNoMessage;
-    if (!is_busy(other, own.waiting[place].other_port)) return own.waiting[place].message;
+    if (place == kNowhere || !is_busy(other, own.waiting[place].other_port)) return place;
   }
   std::uint32_t best = kNowhere;
-  const Bits& free = free_[other][own.circle];
+  const Bits& free = free_[other][seats_[port].circle];
   for (std::size_t word = 0; word < free.size(); ++word) {
     for (std::uint64_t both = free[word] & own.peers[word]; both != 0; both &= both - 1)
-      best = std::min(best, own.pairs[word * kBits + static_cast<std::size_t>(std::countr_zero(both))].first);
+      best = std::min(best, own.first_of_pair[word * kBits + static_cast<std::size_t>(std::countr_zero(both))]);
   }
-  return best == kNowhere ? kNoMessage : own.waiting[best].message;
+  return best;
 }
 
-void Ports::stop_waiting(std::uint32_t id) {
-  Message& message = messages_[id];
-  // The first of its pair: those behind it wait for the same two ports.
-  const std::uint32_t next = std::exchange(message.next_of_pair, kNoMessage);
-  for (const Side side : {kOut, kIn}) {
-    Port& there = port(side, message);
-    there.waiting.remove(message.place[side]);
-    Pair& pair = this->pair(side, message);
-    if (next != kNoMessage) {
-      pair.first = messages_[next].place[side];
-      continue;
-    }
-    pair = {};
-    const std::uint32_t peer = port(side == kOut ? kIn : kOut, message).index;
-    there.peers[peer / kBits] &= ~bit(peer);
-  }
+// The message at `place`, whose other port is `peer`, waits no longer.
+void Ports::leave(Port& port, std::uint32_t place, std::uint32_t peer, std::uint32_t next_of_pair) {
+  port.waiting.remove(place);
+  const std::uint32_t index = seats_[peer].index;
+  port.first_of_pair[index] = next_of_pair;
+  if (next_of_pair == kNowhere) port.peers[index / kBits] &= ~bit(index);
 }
 
 }  // namespace col::plan::simulation

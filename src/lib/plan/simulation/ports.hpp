@@ -22,12 +22,10 @@ struct alignas(64) Message {
   std::array<int, 2> rank = {-1, -1};
   std::array<std::uint32_t, 2> slot = {};  // the number of the message in its rank's round
   std::array<std::uint32_t, 2> port = {};
-  std::array<std::uint32_t, 2> place = {};  // in the list of those that wait for that port
-  std::uint32_t next_of_pair =
-      kNoMessage;          // the next of the same two ends, or the next that waits for the same two ports
-  Side posted = kOut;      // while one end is missing: the end that is there
-  std::uint8_t parts = 0;  // how many are still busy: its own time and the shared resources
-  bool inter = false;      // between nodes
+  std::uint32_t next_of_pair = kNoMessage;  // while one end is missing: the next of the same two ends
+  Side posted = kOut;                       // while one end is missing: the end that is there
+  std::uint8_t parts = 0;                   // how many are still busy: its own time and the shared resources
+  bool inter = false;                       // between nodes
   std::size_t elements = 0, bytes = 0;
 };
 static_assert(sizeof(Message) == 64);
@@ -88,49 +86,58 @@ class Ports {
   void free(const Message& message) { set_busy(message, false); }
 
   void wait(std::uint32_t id);
-  // The message that take_next() will probably find is needed soon.
-  void prefetch_next(Side side, std::uint32_t port) noexcept {
-    const WaitingList& waiting = ports_[side][port].waiting;
-    if (!waiting.empty()) messages_.prefetch(waiting[waiting.first()].message);
+
+  // A message that had to wait, and has both ports now. It is still in the list of the other one.
+  struct Taken {
+    std::uint32_t message = kNoMessage;
+    Side other = kOut;
+    std::uint32_t port = 0, other_port = 0, other_place = 0;
+    std::uint32_t next_place = WaitingList::kNowhere;  // there, of the next that waits for the same two ports
+  };
+  // The first message that waits for this port and can have both. Looks at nothing of the other side but which ports
+  // are busy, so finish() may wait until all ports of this side have been asked.
+  Taken take_next(Side side, std::uint32_t port);
+  void finish(const Taken& taken);
+  // They will be needed soon.
+  void prefetch_next(Side side, std::uint32_t port) noexcept { ports_[side][port].waiting.prefetch_first(); }
+  void prefetch_finish(const Taken& taken) noexcept {
+    messages_.prefetch(taken.message);
+    const Port& there = ports_[taken.other][taken.other_port];
+    there.waiting.prefetch(taken.other_place);
+    __builtin_prefetch(&there.first_of_pair[seats_[taken.port].index], 1);
   }
-  // The first message that waits for this port and can have both ports, which it now has. kNoMessage if there is none.
-  std::uint32_t take_next(Side side, std::uint32_t port);
 
  private:
   static constexpr std::uint32_t kNowhere = WaitingList::kNowhere;
   using Bits = std::vector<std::uint64_t>;
   static constexpr std::uint32_t kBits = 64;
 
-  // The messages that wait for one pair of ports, in their order.
-  struct Pair {
-    std::uint32_t first = kNowhere;   // its place in this port's list
-    std::uint32_t last = kNoMessage;  // which it is
+  struct Seat {
+    std::uint32_t circle = 0, index = 0;  // its number in the circle
   };
   struct Port {
     WaitingList waiting = {};
-    std::uint32_t circle = 0, index = 0;  // its number in the circle
-    // By the peer's number in the circle; empty until a message waits.
-    std::vector<Pair> pairs = {};
+    // By the peer's number in the circle; empty until a message waits: the places of the first and the last message
+    // that wait for both ports. The last one says nothing when there is no first.
+    std::vector<std::uint32_t> first_of_pair = {}, last_of_pair = {};
     Bits peers = {};  // those of which a message waits
   };
 
-  Port& port(Side side, const Message& message) noexcept { return ports_[side][message.port[side]]; }
-  Pair& pair(Side side, const Message& message) noexcept {
-    return port(side, message).pairs[port(side == kOut ? kIn : kOut, message).index];
-  }
   bool is_busy(Side side, std::uint32_t port) const noexcept { return busy_[side][port] != 0; }
+  void set_busy(Side side, std::uint32_t port, bool busy) {
+    const Seat seat = seats_[port];
+    busy_[side][port] = busy ? 1 : 0;
+    free_[side][seat.circle][seat.index / kBits] ^= bit(seat.index);
+  }
   void set_busy(const Message& message, bool busy) {
-    for (const Side side : {kOut, kIn}) {
-      const Port& there = port(side, message);
-      busy_[side][message.port[side]] = busy ? 1 : 0;
-      free_[side][there.circle][there.index / kBits] ^= bit(there.index);
-    }
+    for (const Side side : {kOut, kIn}) set_busy(side, message.port[side], busy);
   }
   static std::uint64_t bit(std::uint32_t index) noexcept { return std::uint64_t{1} << index % kBits; }
   std::uint32_t find_next(Side side, std::uint32_t port) const;
-  void stop_waiting(std::uint32_t id);
+  void leave(Port& port, std::uint32_t place, std::uint32_t peer, std::uint32_t next_of_pair);
 
   MessagePool& messages_;
+  std::vector<Seat> seats_;  // by port
   std::array<std::vector<Port>, 2> ports_;
   std::array<std::vector<std::uint8_t>, 2> busy_;  // by port; a bool each, but in little memory
   std::vector<std::uint32_t> sizes_;               // of the circles
