@@ -90,7 +90,7 @@ TEST_CASE("simulate_within: gives up when the time is over, and before it takes 
 
   const Algorithm* one_shot = find_algorithm(Collective::allreduce, "one_shot");
   CHECK(steps_at_once(small, plans_of(*one_shot, small)) == 2 * 15 * 16);
-  const PlanProblem large({.collective = Collective::allreduce, .size = 4096, .count = 4096});
+  const PlanProblem large({.collective = Collective::allreduce, .size = 8192, .count = 8192});
   const auto refused = simulate_within(std::chrono::seconds(60), large, plans_of(*one_shot, large), {}, 4, 4);
   CHECK_FALSE(refused.seconds.has_value());
   CHECK(refused.why_not.find("under way") != std::string::npos);
@@ -121,6 +121,19 @@ TEST_CASE("simulated costs: without time, the closed form; refused is refused", 
   SimulatedCosts odd({.cell = cell, .max_time = std::chrono::seconds(60)}, neighbor);
   CHECK(odd.at(0, 1024).refused);
   CHECK_FALSE(odd.at(0, 1024).seconds().has_value());
+}
+
+TEST_CASE("simulated costs: closed forms know nodes, or there is none", "[colbench]") {
+  const auto sources = PlanSource::list(Collective::allreduce, {"ring", "bde", "two_level_leaders", "direct"});
+  SimulatedCosts costs(
+      {.cell = allreduce(8, 0), .node_of_rank = {0, 0, 0, 1, 1, 2, 2, 2}, .max_time = std::chrono::seconds(60)},
+      sources);
+  for (std::size_t i = 0; i < 3; ++i) {
+    INFO(sources[i].name());
+    const SimulatedCosts::Cost& cost = costs.at(i, 64 << 10);
+    CHECK(cost.closed_form.value() == Approx(cost.simulated.value()).epsilon(0.01));
+  }
+  CHECK_FALSE(costs.at(3, 64 << 10).closed_form.has_value());
 }
 
 TEST_CASE("simulated costs: a slower link between nodes costs more", "[colbench]") {

@@ -37,6 +37,7 @@
 // Limits: any p.
 #include "plan/cost_terms.hpp"
 #include "plan/folding.hpp"
+#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allreduce {
@@ -124,6 +125,16 @@ double allreduce_bde_half(const CostTerms& t) {
   return t.floor_logarithm() * (2 * t.message(t.n) + t.add(t.n)) + t.folding();
 }
 
+double bde_on_nodes(NodeClocks& clocks) {
+  clocks.doubling(clocks.all(), false);
+  return clocks.seconds();
+}
+
+double bde_half_on_nodes(NodeClocks& clocks) {
+  clocks.doubling(clocks.all(), true);
+  return clocks.seconds();
+}
+
 }  // namespace
 
 extern constinit const Algorithm bde = {
@@ -132,7 +143,7 @@ extern constinit const Algorithm bde = {
     .summary = "bidirectional exchange, distances doubling; fewest steps, for short vectors",
     .order = FoldOrder::contiguous,
     .build = [](const PlanRequest& request) { return build_doubling(request, Duplex::full); },
-    .cost = {.text = "F(α + nβ + nγ); folded: + 2(α + nβ) + nγ", .seconds = allreduce_bde},
+    .cost = {.text = "F(α + nβ + nγ); folded: + 2(α + nβ) + nγ", .seconds = allreduce_bde, .on_nodes = bde_on_nodes},
 };
 
 extern constinit const Algorithm bde_half = {
@@ -141,7 +152,9 @@ extern constinit const Algorithm bde_half = {
     .summary = "bde with half-duplex messages, twice the steps; for teaching",
     .order = FoldOrder::contiguous,
     .build = [](const PlanRequest& request) { return build_doubling(request, Duplex::half); },
-    .cost = {.text = "F(2α + 2nβ + nγ); folded: + 2(α + nβ) + nγ", .seconds = allreduce_bde_half},
+    .cost = {.text = "F(2α + 2nβ + nγ); folded: + 2(α + nβ) + nγ",
+             .seconds = allreduce_bde_half,
+             .on_nodes = bde_half_on_nodes},
 };
 
 }  // namespace col::plan::allreduce

@@ -18,6 +18,7 @@
 #include "plan/alltoall/outbox.hpp"
 #include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
+#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::alltoall {
@@ -42,6 +43,11 @@ Plan build_pairwise(const PlanRequest& request) {
   });
 }
 
+double pairwise_on_nodes(NodeClocks& clocks) {
+  for (int k = 1; k < clocks.size(); ++k) clocks.shift(clocks.all(), k, [&](int) { return clocks.block(); });
+  return clocks.seconds();
+}
+
 }  // namespace
 
 extern constinit const Algorithm pairwise = {
@@ -49,7 +55,7 @@ extern constinit const Algorithm pairwise = {
     .name = "pairwise",
     .summary = "one partner to send to and one to receive from per round; for long blocks",
     .build = build_pairwise,
-    .cost = {.text = "(p-1)α + fnβ", .seconds = in_steps_of_one_block},
+    .cost = {.text = "(p-1)α + fnβ", .seconds = in_steps_of_one_block, .on_nodes = pairwise_on_nodes},
 };
 
 }  // namespace col::plan::alltoall

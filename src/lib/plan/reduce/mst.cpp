@@ -14,6 +14,7 @@
 // Source: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory, practice, and
 // experience, Concurrency and Computation 19(13), 2007. Tested by: tests/unit/plan/algorithms_test.cpp.
 #include "plan/cost_terms.hpp"
+#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 #include "plan/trees.hpp"
 
@@ -80,6 +81,11 @@ double reduce_mst(const CostTerms& t) {
   return t.logarithm() * (t.message(t.n) + t.add(t.n));
 }
 
+double mst_on_nodes(NodeClocks& clocks) {
+  clocks.mst_up(clocks.all(), clocks.root());
+  return clocks.seconds();
+}
+
 }  // namespace
 
 extern constinit const Algorithm mst = {
@@ -88,7 +94,7 @@ extern constinit const Algorithm mst = {
     .summary = "halves the range of ranks; fewest steps, for short vectors",
     .order = FoldOrder::contiguous,
     .build = build_mst,
-    .cost = {.text = "L(α + nβ + nγ)", .seconds = reduce_mst},
+    .cost = {.text = "L(α + nβ + nγ)", .seconds = reduce_mst, .on_nodes = mst_on_nodes},
 };
 
 }  // namespace col::plan::reduce

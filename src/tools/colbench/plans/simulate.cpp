@@ -51,7 +51,8 @@ void define_simulate(CommandLine& line, SimulateTexts& texts) {
   line.add_option(kWhat, "--sizes", texts.sizes, "LIST", "8:1G:x4, or 1K,3M; default: 8:1G:x4");
   line.add_option(kWhat, "--algo", texts.algorithms, "LIST", "all, or some of them; default: all");
   texts.cell.define(line);
-  line.add_option(kWhat, "--max-time", texts.max_time, "TIME", "for one algorithm, then its closed form; default: 10s");
+  line.add_option(kWhat, "--max-time", texts.max_time, "TIME",
+                  "for one algorithm, then its closed form; 0s: closed forms alone; default: 10s");
 }
 
 // ---- What is asked for ----------------------------------------------------------------------------------------------
@@ -169,10 +170,8 @@ std::string table(SimulatedCosts& costs, std::span<const PlanSource> sources, st
 }
 
 // Which algorithms are missing in the table, or are there by their closed form, and why.
-std::string notes(SimulatedCosts& costs, std::span<const PlanSource> sources, std::span<const std::size_t> sizes,
-                  bool several_nodes) {
+std::string notes(SimulatedCosts& costs, std::span<const PlanSource> sources, std::span<const std::size_t> sizes) {
   std::string text;
-  bool closed_forms = false;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     std::vector<std::size_t> missing;
     const SimulatedCosts::Cost* first = nullptr;
@@ -191,11 +190,9 @@ std::string notes(SimulatedCosts& costs, std::span<const PlanSource> sources, st
     const bool ranked = first->seconds().has_value();
     const std::string where =
         missing.size() == sizes.size() ? "" : fmt::format(" from {} on", rough_size_text(missing.front()));
-    closed_forms = closed_forms || ranked;
     text += fmt::format("# {}{}: {}; {}\n", sources[i].name(), where, why,
                         ranked ? "ranked by its closed form" : "it has no closed form, and is left out there");
   }
-  if (several_nodes && closed_forms) text += "# closed forms know one kind of link: all messages are between nodes\n";
   return text;
 }
 
@@ -241,7 +238,7 @@ int run_simulate(const Invocation& invocation) {
                        sources);
   const tools::Style style = style_of(invocation.screen);
   std::string text = heading(cell, topology, model) + "\n" + table(costs, sources, sizes, style);
-  text += notes(costs, sources, sizes, topology.nodes > 1);
+  text += notes(costs, sources, sizes);
   text += "\n" + crossovers(costs, sources, sizes);
   status.clear();
   print(text);

@@ -1,5 +1,7 @@
 #include "colbench/plans/simulated_costs.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -17,11 +19,16 @@ using Clock = std::chrono::steady_clock;
 
 struct TimeIsUp {};
 
-// Some 110 bytes each.
-constexpr std::size_t kMostStepsAtOnce = 8'000'000;
+constexpr std::size_t kBytesPerStep = 110, kMostBytes = std::size_t{4} << 30;
 constexpr int kSample = 16;
 
-constexpr std::size_t kClosedFormElement = 4;  // in which closed forms count segments
+// As many as memory has room for, and leaves half of itself to others.
+std::size_t most_steps_at_once() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+  const std::size_t half =
+      pages > 0 && page > 0 ? static_cast<std::size_t>(pages) / 2 * static_cast<std::size_t>(page) : kMostBytes;
+  return std::min(half, kMostBytes) / kBytesPerStep;
+}
 
 class Search {
  public:
@@ -104,7 +111,7 @@ TimedSimulation simulate_within(Duration limit, const PlanProblem& problem, cons
                                 const CostModel& model, std::size_t element_size, std::size_t wide_size) {
   TimedSimulation result;
   const auto begin = Clock::now();
-  if (const std::size_t steps = steps_at_once(problem, plans); steps > kMostStepsAtOnce) {
+  if (const std::size_t steps = steps_at_once(problem, plans); steps > most_steps_at_once()) {
     result.why_not = fmt::format("it has about {} messages under way at once", tools::grouped(steps / 2));
     return result;
   }
@@ -126,8 +133,7 @@ TimedSimulation simulate_within(Duration limit, const PlanProblem& problem, cons
 }
 
 SimulatedCosts::SimulatedCosts(Setting setting, std::span<const PlanSource> sources)
-    : setting_(std::move(setting)), sources_(sources), one_link_(setting_.model) {
-  if (!setting_.node_of_rank.empty()) one_link_.intra = one_link_.inter;
+    : setting_(std::move(setting)), sources_(sources) {
   budgets_.assign(sources.size(), {std::chrono::duration<double>(setting_.max_time).count(), 0});
 }
 
@@ -151,10 +157,8 @@ SimulatedCosts::Cost SimulatedCosts::find(std::size_t number, std::size_t bytes)
     return cost;
   }
   if (source.algorithm() != nullptr) {
-    PlanParameters parameters = problem.spec().parameters;
-    parameters.segment = source.spec().segment_bytes / kClosedFormElement;
     cost.closed_form =
-        closed_form_seconds(*source.algorithm(), cell.ranks, whole_bytes(cell, cell.ranks), one_link_, parameters);
+        closed_form_seconds(*source.algorithm(), problem, setting_.model, size_of(cell.dtype), wide_size_of(cell));
   }
   Budget& budget = budgets_[number];
   if (budget.last > budget.left) {  // the next one will hardly be shorter

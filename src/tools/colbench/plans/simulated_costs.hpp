@@ -60,7 +60,6 @@ class SimulatedCosts {
 
   Setting setting_;
   std::span<const PlanSource> sources_;
-  CostModel one_link_;  // for closed forms, which know only one link
   struct Budget {
     double left = 0, last = 0;  // seconds: what is left, what the last simulation took
   };
