@@ -1,6 +1,5 @@
 // Small messages for which no operation is made, and calls that come again, of which the first part goes out before
 // the rest: they do what any others do, or nothing has happened.
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "unit/shm/again.hpp"
 #include "unit/shm/shm_ranks.hpp"
 
 namespace col::test::at_once {
@@ -114,84 +114,26 @@ TEST_CASE("at once: a small message arrives, or nothing has happened", "[shm]") 
 
 // ---- Calls that come again
 
-struct Again {
-  Collective collective = Collective::barrier;
-  int count = 0, root = 0;
-  ReduceOp op = ReduceOp::sum;
-};
-
-std::int32_t input_of(int rank, int i, int step) {
-  return (rank + 1) * 1'000'003 % 977 + i * 31 + step * 7;
-}
-
-// The element `i` of the result, for ranks that get one.
-std::int32_t result_of(const Again& call, int rank, int size, int i, int step) {
-  const auto fold = [&](int end, int at) {
-    std::int32_t result = input_of(0, at, step);
-    for (int other = 1; other < end; ++other) {
-      const std::int32_t next = input_of(other, at, step);
-      result = call.op == ReduceOp::max ? std::max(result, next) : result + next;
-    }
-    return result;
-  };
-  switch (call.collective) {
-    case Collective::allreduce:
-    case Collective::reduce:
-      return fold(size, i);
-    case Collective::scan:
-      return fold(rank + 1, i);
-    case Collective::reduce_scatter:
-      return fold(size, rank * call.count + i);
-    case Collective::broadcast:
-      return input_of(call.root, i, step);
-    case Collective::scatter:
-      return input_of(call.root, rank * call.count + i, step);
-    case Collective::alltoall:
-      return input_of(i / call.count, rank * call.count + i % call.count, step);
-    default:  // allgather, gather
-      return input_of(i / call.count, i % call.count, step);
-  }
-}
-
 // In one place in memory, as the group layer keeps them.
 class Caller {
  public:
-  Caller(ShmChannel& channel, int rank, int size)
-      : channel_(channel), rank_(rank), size_(size), in_(kMost * size), out_(kMost * size) {}
+  Caller(ShmChannel& channel, int rank, int size) : channel_(channel), part_(rank, size, kMost) {}
 
   static constexpr int kMost = 64;
 
   // Returns whether it began at once.
   bool make(const Again& call, int step, bool tries, std::uint64_t fingerprint) {
-    const CollectiveRow& row = row_of(call.collective);
-    const bool is_root = rank_ == call.root;
-    const auto extent = [&](Extent side) {
-      return side == Extent::nothing ? 0 : side == Extent::blocks ? call.count * size_ : call.count;
-    };
-    const int in = row.has_input(is_root) ? extent(row.in) : 0, out = row.has_output(is_root) ? extent(row.out) : 0;
-    for (int i = 0; i < in; ++i) in_[static_cast<std::size_t>(i)] = input_of(rank_, i, step);
-    for (int i = 0; i < out; ++i)
-      out_[static_cast<std::size_t>(i)] =
-          call.collective == Collective::broadcast && is_root ? input_of(rank_, i, step) : -1;
-    request_.collective = call.collective;
-    request_.in = {in_.data(), static_cast<std::size_t>(in), DType::int32};
-    request_.out = {out_.data(), static_cast<std::size_t>(out), DType::int32};
-    request_.op = call.op;
-    request_.root = call.root;
-    request_.fingerprint = fingerprint;
-    const bool begun = tries && channel_.begin_at_once(request_);
+    const Request& request = part_.prepare(call, step, fingerprint);
+    const bool begun = tries && channel_.begin_at_once(request);
     WaitContext wait = wait_for(std::chrono::seconds(20));
-    channel_.native(request_, wait);
-    for (int i = 0; i < out; ++i)
-      expect(out_[static_cast<std::size_t>(i)] == result_of(call, rank_, size_, i, step), "the result");
+    channel_.native(request, wait);
+    expect(part_.is_right(), "the result");
     return begun;
   }
 
  private:
   ShmChannel& channel_;
-  const int rank_, size_;
-  std::vector<std::int32_t> in_, out_;
-  Request request_;
+  AgainPart part_;
 };
 
 TEST_CASE("at once: a call that comes again gives what it should, whatever came in between", "[shm]") {

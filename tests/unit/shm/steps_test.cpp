@@ -242,6 +242,14 @@ struct NotesAStepThatIsNotDone : RecordingPort {
     program_.back().part = 1;  // added to what the note says
   }
 };
+// At the end of a call, the next slot is asked for (Collectives::want_next_slot()). To touch it would be another thing.
+struct WritesTheSlotThatItOnlyWants : RecordingPort {
+  using RecordingPort::RecordingPort;
+  void tell_done(std::uint64_t step) {
+    RecordingPort::tell_done(step);
+    if (pattern_.puts) add({Event::Kind::write, {}, rank_, step + 1, 0});
+  }
+};
 struct ForgetsToTellDone : RecordingPort {
   using RecordingPort::RecordingPort;
   void tell_done(std::uint64_t step) {
@@ -337,6 +345,7 @@ TEST_CASE("steps: planted bugs are found", "[shm]") {
   CHECK(says(found<TellsDoneOnceTooOften>(), kUnordered));
   CHECK(says(found<FoldsIntoItsWholeSlot>(), kUnordered));
   CHECK(says(found<NotesAStepThatIsNotDone>(), kUnordered));
+  CHECK(says(found<WritesTheSlotThatItOnlyWants>(), kUnordered));
   CHECK(says(found<ForgetsToTellDone>(), kForEver));
   CHECK(found<PutsItsOwnSliceToo>() == "");
 }

@@ -36,22 +36,47 @@ constexpr std::size_t frame_bytes(std::size_t payload_bytes) noexcept {
   return sizeof(FrameHeader) + (payload_bytes + sizeof(FrameHeader) - 1) / sizeof(FrameHeader) * sizeof(FrameHeader);
 }
 
-inline std::atomic_ref<std::uint64_t> first_word(std::byte* ring, std::size_t offset) noexcept {
-  return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(ring + offset));
-}
+// How the ends touch what they share. A test has another one, which sees all that they do
+// (tests/unit/shm/ring_order_test.cpp).
+struct RingMemory {
+  static void write(std::byte* to, const void* from, std::size_t bytes) noexcept { std::memcpy(to, from, bytes); }
+  static void read(void* to, const std::byte* from, std::size_t bytes) noexcept { std::memcpy(to, from, bytes); }
+  // relaxed: it is seen with the first word of the frame before it.
+  static void clear(std::byte* word) noexcept { atomic(word).store(0, std::memory_order_relaxed); }
+  // release, pairs with is_there(): a consumer that sees the word also sees the frame. Not seq_cst, though the
+  // consumer's doorbell is read next: a sleeper looks again after a nap (doorbell.hpp).
+  static void show(std::byte* word, std::uint64_t value) noexcept {
+    atomic(word).store(value, std::memory_order_release);
+  }
+  // acquire pairs with show(). seq_cst, as it is the last look of a rank that goes to sleep (doorbell.hpp).
+  static bool is_there(std::byte* word) noexcept { return atomic(word).load(std::memory_order_seq_cst) != 0; }
+  // release, pairs with head(): the consumer's reads come before the producer's next writes.
+  static void give_back(RingIndices& indices, std::uint64_t head) noexcept {
+    indices.head.store(head, std::memory_order_release);
+  }
+  // Pairs with give_back(): bytes before it have been read and may be overwritten. seq_cst, because it is the last look
+  // of a rank that goes to sleep (doorbell.hpp).
+  static std::uint64_t head(const RingIndices& indices) noexcept {
+    return indices.head.load(std::memory_order_seq_cst);
+  }
 
-class Producer {
+ private:
+  static std::atomic_ref<std::uint64_t> atomic(std::byte* word) noexcept {
+    return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(word));
+  }
+};
+
+template <class Memory>
+class ProducerOver {
  public:
-  Producer() = default;
-  Producer(RingIndices& indices, std::byte* ring, std::size_t ring_bytes) noexcept
+  ProducerOver() = default;
+  ProducerOver(RingIndices& indices, std::byte* ring, std::size_t ring_bytes) noexcept
       : indices_(&indices), ring_(ring), ring_bytes_(ring_bytes) {}
 
   bool fits(std::size_t payload_bytes) noexcept {
     const std::size_t needed = frame_bytes(payload_bytes) + sizeof(FrameHeader);  // and the word after it
     if (ring_bytes_ - (tail_ - head_) >= needed) return true;
-    // Pairs with Consumer::release(): bytes before `head` have been read and may be overwritten. seq_cst, because it is
-    // the last look of a rank that goes to sleep (doorbell.hpp).
-    head_ = indices_->head.load(std::memory_order_seq_cst);
+    head_ = Memory::head(*indices_);
     return ring_bytes_ - (tail_ - head_) >= needed;
   }
 
@@ -62,17 +87,15 @@ class Producer {
   // The consumer sees the frame from now on. Requires: fits(header.payload_bytes).
   void put(const FrameHeader& header, const void* payload) noexcept {
     const std::size_t offset = tail_ & (ring_bytes_ - 1);
-    std::memcpy(ring_ + offset + sizeof(std::uint64_t),
-                reinterpret_cast<const std::byte*>(&header) + sizeof(std::uint64_t),
-                sizeof header - sizeof(std::uint64_t));
+    Memory::write(ring_ + offset + sizeof(std::uint64_t),
+                  reinterpret_cast<const std::byte*>(&header) + sizeof(std::uint64_t),
+                  sizeof header - sizeof(std::uint64_t));
     if (payload != nullptr && header.payload_bytes > 0) write(offset + sizeof header, payload, header.payload_bytes);
     tail_ += frame_bytes(header.payload_bytes);
     if (tail_ != cleared_) clear(tail_);
-    // release, pairs with Consumer::is_there(): a consumer that sees the word also sees the frame. Not seq_cst, though
-    // the consumer's doorbell is read next: a sleeper looks again after a nap (doorbell.hpp).
     std::uint64_t word = 0;
     std::memcpy(&word, &header, sizeof word);
-    first_word(ring_, offset).store(word, std::memory_order_release);
+    Memory::show(ring_ + offset, word);
   }
 
   // The same for the frame after the next, if that is a small one: off the way of a message. `claimed`: this rank may
@@ -85,16 +108,13 @@ class Producer {
     cleared_ = ahead;
   }
 
- private:
-  // relaxed: it is seen with the first word of the frame before it.
-  void clear(std::uint64_t place) noexcept {
-    first_word(ring_, place & (ring_bytes_ - 1)).store(0, std::memory_order_relaxed);
-  }
+ protected:  // a test plants bugs
+  void clear(std::uint64_t place) noexcept { Memory::clear(ring_ + (place & (ring_bytes_ - 1))); }
   void write(std::size_t offset, const void* from, std::size_t bytes) noexcept {
     offset &= ring_bytes_ - 1;
     const std::size_t first = std::min(bytes, ring_bytes_ - offset);
-    std::memcpy(ring_ + offset, from, first);
-    if (first < bytes) std::memcpy(ring_, static_cast<const std::byte*>(from) + first, bytes - first);
+    Memory::write(ring_ + offset, from, first);
+    if (first < bytes) Memory::write(ring_, static_cast<const std::byte*>(from) + first, bytes - first);
   }
 
   RingIndices* indices_ = nullptr;
@@ -105,22 +125,20 @@ class Producer {
   std::uint64_t cleared_ = 0;  // if it is ahead of the tail: the word there is zero
 };
 
-class Consumer {
+template <class Memory>
+class ConsumerOver {
  public:
-  Consumer() = default;
-  Consumer(RingIndices& indices, std::byte* ring, std::size_t ring_bytes) noexcept
+  ConsumerOver() = default;
+  ConsumerOver(RingIndices& indices, std::byte* ring, std::size_t ring_bytes) noexcept
       : indices_(&indices), ring_(ring), ring_bytes_(ring_bytes) {}
 
   // Whether a frame is there.
-  bool is_there() const noexcept {
-    // acquire pairs with Producer::put(). seq_cst, as it is the last look of a rank that goes to sleep (doorbell.hpp).
-    return first_word(ring_, head_ & (ring_bytes_ - 1)).load(std::memory_order_seq_cst) != 0;
-  }
+  bool is_there() const noexcept { return Memory::is_there(ring_ + (head_ & (ring_bytes_ - 1))); }
 
   // Requires: is_there().
   FrameHeader front() const noexcept {
     FrameHeader header;
-    std::memcpy(&header, ring_ + (head_ & (ring_bytes_ - 1)), sizeof header);
+    Memory::read(&header, ring_ + (head_ & (ring_bytes_ - 1)), sizeof header);
     return header;
   }
   // The payload of the front frame.
@@ -128,8 +146,8 @@ class Consumer {
     if (bytes == 0) return;
     const std::size_t offset = (head_ + sizeof(FrameHeader)) & (ring_bytes_ - 1);
     const std::size_t first = std::min(bytes, ring_bytes_ - offset);
-    std::memcpy(to, ring_ + offset, first);
-    if (first < bytes) std::memcpy(static_cast<std::byte*>(to) + first, ring_, bytes - first);
+    Memory::read(to, ring_ + offset, first);
+    if (first < bytes) Memory::read(static_cast<std::byte*>(to) + first, ring_, bytes - first);
   }
   void pop(const FrameHeader& header) noexcept { head_ += frame_bytes(header.payload_bytes); }
 
@@ -138,16 +156,18 @@ class Consumer {
   // Gives the room of popped frames back to the producer.
   void release() noexcept {
     released_ = head_;
-    // release, pairs with Producer::fits(): our reads come before its next writes.
-    indices_->head.store(head_, std::memory_order_release);
+    Memory::give_back(*indices_, head_);
   }
 
- private:
+ protected:
   RingIndices* indices_ = nullptr;
   std::byte* ring_ = nullptr;
   std::size_t ring_bytes_ = 0;
   std::uint64_t head_ = 0;
   std::uint64_t released_ = 0;
 };
+
+using Producer = ProducerOver<RingMemory>;
+using Consumer = ConsumerOver<RingMemory>;
 
 }  // namespace col::shm_backend

@@ -1,0 +1,29 @@
+// Under another name: the real ones are in the program, too.
+#define Collectives FaultyCollectives
+
+#include "unit/shm/fast_lane_faults.hpp"
+
+namespace col::test {
+namespace {
+
+int planted_fault = 0;
+
+bool planted(int fault) {
+  return planted_fault == fault;
+}
+
+}  // namespace
+}  // namespace col::test
+
+#include "backend/shm/native/mismatch.cpp"
+#include "collectives_with_faults.hpp"
+#include "unit/shm/fast_lane.hpp"
+
+std::string col::test::problem_with(int fault, std::uint64_t seed) {
+  planted_fault = fault;
+  std::string problem;
+  for (const int size : {2, 3}) {
+    if (problem.empty()) problem = random_calls<shm_backend::FaultyCollectives>(size, 1'000, seed).problem;
+  }
+  return problem;
+}

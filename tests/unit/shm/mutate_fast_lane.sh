@@ -1,0 +1,40 @@
+#!/bin/bash
+# mutate_fast_lane.sh SOURCE RESULT: writes native/collectives.cpp anew, with faults that planted(NUMBER) switches on. A
+# test must find each of them: otherwise its silence about the real source says nothing.
+set -euo pipefail
+source=$1
+result=$2
+text=$(<"$source")
+number=0
+
+# plant OLD NEW: FAULT in NEW stands for the number of the fault, or whether it is there.
+plant() {
+  local rest=${text#*"$1"}
+  if [ "$rest" = "$text" ] || [ "${rest#*"$1"}" != "$rest" ]; then
+    echo "$source does not have '$1' once; change this script with it" >&2
+    exit 1
+  fi
+  number=$((number + 1))
+  local new=${2//FAULT/::col::test::planted($number)}
+  text=${text%%"$1"*}$new$rest
+}
+
+# 1: begins beside calls that are in flight. 2: does not count the call.
+plant 'if (head_ != nullptr || !queue_.empty() || conflict_) return false;' \
+  'if ((!FAULT && (head_ != nullptr || !queue_.empty())) || conflict_) return false;'
+plant $'  ++made_;\n  begun_ = &request;' $'  if (!FAULT) ++made_;\n  begun_ = &request;'
+# 3: forgets that the call has begun. 4: remembers it for ever.
+plant $'  begun_ = &request;\n' $'  if (!FAULT) begun_ = &request;\n'
+plant 'if (std::exchange(begun_, nullptr) == &request)' \
+  'if ((FAULT ? begun_ : std::exchange(begun_, nullptr)) == &request)'
+# 5 to 7: takes another call for the one that it remembers.
+plant 'a.count == b.count' '(FAULT || a.count == b.count)'
+plant 'collective == again.collective' '(FAULT || collective == again.collective)'
+plant 'root == again.root' '(FAULT || root == again.root)'
+# 8: does not move its own block. 9: takes the way of another call. 10: uses a step again.
+plant 'if (!own_comes_last_) moving_->move_own();' 'if (!own_comes_last_ && !FAULT) moving_->move_own();'
+plant 'begin_course(Part::slots, known.pattern, moving_->steps());' \
+  'begin_course(Part::slots, FAULT ? course_.pattern() : known.pattern, moving_->steps());'
+plant 'next_step_ += steps;' 'next_step_ += FAULT && begun_ != nullptr ? steps - 1 : steps;'
+
+printf '%s\n' "$text" >"$result"
