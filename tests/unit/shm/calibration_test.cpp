@@ -20,6 +20,7 @@
 #include "backend/shm/calibration/kept_costs.hpp"
 #include "backend/shm/calibration/measure.hpp"
 #include "backend/shm/calibration/processors_nearby.hpp"
+#include "backend/shm/native/movement.hpp"
 #include "core/log.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
@@ -294,4 +295,42 @@ TEST_CASE("processors: lists as the kernel writes them", "[shm]") {
   CHECK(in_words("-3") == "");
   CHECK(in_words("1,,2") == "");
   CHECK(in_words("1022-4000000").size() == 10);  // 1022 and 1023: the set ends there
+}
+
+TEST_CASE("processors: the last-level caches that they need, as the kernel shows them", "[shm]") {
+  const TempDir topology;
+  const std::string cache = topology / "cpu1/cache/index3/";
+  std::filesystem::create_directories(cache);
+  const auto write = [&](const char* name, const char* text) { std::ofstream(cache + name) << text << '\n'; };
+  const auto caches_of = [&](int processors, int one = 1) { return last_caches_of(processors, one, topology.path()); };
+  CHECK(caches_of(2) == 0);
+  write("size", "32768K");
+  write("shared_cpu_list", "0-3");
+  CHECK(caches_of(1) == 32 * kMib);
+  CHECK(caches_of(4) == 32 * kMib);
+  CHECK(caches_of(5) == 64 * kMib);
+  CHECK(caches_of(2, 7) == 0);
+  write("size", "1M");
+  CHECK(caches_of(2) == kMib);
+  write("size", "many");
+  CHECK(caches_of(2) == 0);
+}
+
+TEST_CASE("decide: what a call writes goes past the caches if the last level cannot hold all that it touches",
+          "[shm]") {
+  GroupShape one = shape(4, 2);
+  one.last_caches = 32 * kMib;
+  CHECK(decide(one, std::nullopt, KernelCopies::off).streamed == 32 * kMib);
+  one.last_caches = 0;  // a guess
+  CHECK(decide(one, std::nullopt, KernelCopies::off).streamed == 64 * kMib);
+
+  const auto touched = [](Collective collective) { return touched_by_all(row_of(collective), 10, 4); };
+  CHECK(touched(Collective::barrier) == 0);
+  CHECK(touched(Collective::allreduce) == 80);
+  CHECK(touched(Collective::broadcast) == 40);
+  CHECK(touched(Collective::reduce) == 50);
+  CHECK(touched(Collective::gather) == 80);  // four blocks, and one place for four
+  CHECK(touched(Collective::scatter) == 80);
+  CHECK(touched(Collective::allgather) == 200);
+  CHECK(touched(Collective::alltoall) == 320);
 }

@@ -1,5 +1,7 @@
 #include "backend/shm/calibration/calibrator.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 #include <ctime>
@@ -10,6 +12,7 @@
 
 #include "backend/shm/calibration/kept_costs.hpp"
 #include "backend/shm/calibration/measure.hpp"
+#include "backend/shm/calibration/processors_nearby.hpp"
 #include "backend/shm/segment/memory_room.hpp"
 #include "core/env.hpp"
 #include "core/log.hpp"
@@ -37,7 +40,8 @@ GroupShape shape_of(const Segment& segment, int processors) {
           .processors = processors,
           .small_slot = small,
           .largest_slot = lack_of_memory(more) ? small : largest,
-          .cache_bytes = Area::cache_bytes()};
+          .cache_bytes = Area::cache_bytes(),
+          .last_caches = last_caches_of(processors, std::max(0, ::sched_getcpu()))};
 }
 
 CalibrationSettings CalibrationSettings::of_environment() {

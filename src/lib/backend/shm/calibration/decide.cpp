@@ -23,8 +23,8 @@ constexpr std::uint64_t kYieldsOfPolling = 3;
 constexpr std::uint64_t kYieldsOfSwitch = 2;
 // A way that is measured with some noise must be so much better, in percent, to be taken.
 constexpr std::uint64_t kClearly = 110, kSlotClearly = 102;
-// Outputs that are so many second-level caches large have left the caches before anybody reads them.
-constexpr std::size_t kStreamedCaches = 8;
+// Where the size of the last-level caches is not known: so many second-level caches for each processor.
+constexpr std::size_t kStreamedCaches = 16;
 constexpr int kLeastBits = 13, kMostBits = 40;  // from a page on; below, the kernel's start alone costs more
 
 // What a call takes, as far as the two ways differ in it.
@@ -155,7 +155,10 @@ Tuning decide(const GroupShape& shape, const std::optional<Costs>& costs, Kernel
   Tuning tuning = costs ? by_costs(shape, *costs) : by_caution(shape);
   if (costs) tuning.costs = *costs;
   tuning.copies = copies;
-  tuning.streamed = kStreamedCaches * shape.cache_bytes;
+  // What a call writes has then left the caches before anybody reads it.
+  tuning.streamed = shape.last_caches != 0
+                        ? shape.last_caches
+                        : kStreamedCaches * shape.cache_bytes * static_cast<std::size_t>(shape.processors);
   if (copies == KernelCopies::off) tuning.kernel.fill(0);
   if (copies == KernelCopies::on) tuning.kernel.fill(~std::uint64_t{0});
   return tuning;

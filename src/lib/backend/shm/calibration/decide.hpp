@@ -15,6 +15,7 @@ struct GroupShape {
   std::size_t small_slot = 0;  // as the segment has them
   std::size_t largest_slot = 0;
   std::size_t cache_bytes = 0;  // of the second level, of one processor
+  std::size_t last_caches = 0;  // bytes of the last level, of all processors; 0: not known
 };
 
 // Without costs, values that are nowhere bad: all goes through slots, of the smallest size.

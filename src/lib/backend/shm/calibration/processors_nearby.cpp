@@ -21,6 +21,16 @@ cpu_set_t read_list(const std::string& path) {
   return processors_in(line);
 }
 
+constexpr const char* kLastCache = "/cache/index3";
+
+// "32768K". 0: nothing of the kind.
+std::size_t read_size(const std::string& path) {
+  std::size_t size = 0;
+  char unit = ' ';
+  std::ifstream(path) >> size >> unit;
+  return unit == 'K' ? size << 10 : unit == 'M' ? size << 20 : 0;
+}
+
 }  // namespace
 
 cpu_set_t processors_in(std::string_view list) noexcept {
@@ -57,10 +67,17 @@ cpu_set_t processors_beside(int own, const std::string& topology) {
   CPU_AND(&wanted, &found, &same_core);
   CPU_XOR(&wanted, &found, &wanted);
   narrow(wanted);
-  const cpu_set_t same_cache = read_list(folder + "/cache/index3/shared_cpu_list");
+  const cpu_set_t same_cache = read_list(folder + kLastCache + "/shared_cpu_list");
   CPU_AND(&wanted, &found, &same_cache);
   narrow(wanted);
   return found;
+}
+
+std::size_t last_caches_of(int processors, int one, const std::string& topology) {
+  const std::string folder = fmt::format("{}/cpu{}{}", topology, one, kLastCache);
+  const cpu_set_t sharing = read_list(folder + "/shared_cpu_list");
+  const auto each = static_cast<std::size_t>(std::max(1, CPU_COUNT(&sharing)));
+  return read_size(folder + "/size") * ((static_cast<std::size_t>(processors) + each - 1) / each);
 }
 
 }  // namespace col::shm_backend

@@ -1,8 +1,9 @@
-// The processors on which a second thread works as another rank would.
+// The processors on which a second thread works as another rank would, and the caches of processors.
 #pragma once
 
 #include <sched.h>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -15,5 +16,9 @@ cpu_set_t processors_in(std::string_view list) noexcept;
 // last-level cache, as far as there are such. Widens the affinity of the calling thread meanwhile, and leaves it so.
 // Empty if there is none. `topology`: where the kernel shows processors; tests use other values.
 cpu_set_t processors_beside(int own, const std::string& topology = "/sys/devices/system/cpu");
+
+// The last-level caches of so many processors that are like `one`, in bytes: of as many as they need. 0: the kernel
+// does not say.
+std::size_t last_caches_of(int processors, int one, const std::string& topology = "/sys/devices/system/cpu");
 
 }  // namespace col::shm_backend

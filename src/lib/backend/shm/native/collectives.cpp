@@ -217,7 +217,11 @@ Collectives::Choice Collectives::choose(const Request& request, std::size_t byte
   const std::size_t rooted =
       std::clamp(bytes / kRootedParts, std::min<std::size_t>(tuning_.least_part, slot / 2), slot / 2);
   const bool in_place = request.in.data == request.out.data;
-  const core::Stores stores = !in_place && bytes >= tuning_.streamed ? core::Stores::streaming : core::Stores::cached;
+  // Where one rank writes and one reads, the memory has room for both, and what the C library does is faster.
+  const bool is_narrow = row.rooted && !row.reduces() && size_ == 2;
+  const core::Stores stores = !in_place && !is_narrow && touched_by_all(row, bytes, size_) > tuning_.streamed
+                                  ? core::Stores::streaming
+                                  : core::Stores::cached;
   const bool is_small = bytes <= tuning_.fold_all;
   // Narrow floats that are multiplied are wider in a slot than the result, which goes there by way of the output: a
   // rank that is not the root has none.
@@ -233,9 +237,9 @@ Collectives::Choice Collectives::choose(const Request& request, std::size_t byte
     if (is_small || is_wide || size_ <= kFewRanks) return {Form::fold_at, rooted, stores};
     return {Form::fold_slices_at, slot, stores};
   }
-  if (!row.rooted) return {Form::between_all, slot, core::Stores::cached};
-  if (row.out_on_root) return {Form::to_root, rooted, core::Stores::cached};
-  return {Form::from_root, row.in_on_root ? slot : rooted, core::Stores::cached};
+  if (!row.rooted) return {Form::between_all, slot, stores};
+  if (row.out_on_root) return {Form::to_root, rooted, stores};
+  return {Form::from_root, row.in_on_root ? slot : rooted, stores};
 }
 
 std::string Collectives::how(const Request& request) const {

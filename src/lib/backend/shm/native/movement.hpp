@@ -49,6 +49,16 @@ inline ElementRange block_of(int rank, std::span<const std::size_t> counts, std:
   return {std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0}), counts[r]};
 }
 
+// How many bytes all ranks together read and write in a call, whose vector or longest block has `bytes`.
+constexpr std::size_t touched_by_all(const CollectiveRow& row, std::size_t bytes, int size) noexcept {
+  const auto n = static_cast<std::size_t>(size);
+  const auto side = [&](Extent extent, bool only_root) {
+    if (extent == Extent::nothing) return std::size_t{0};
+    return (extent == Extent::blocks ? n : 1) * bytes * (only_root ? 1 : n);
+  };
+  return side(row.in, row.in_on_root) + side(row.out, row.out_on_root);
+}
+
 class Movement {
  public:
   // `length`: elements of the vector, or of the longest block, equal on all ranks. It is length_of(), or, if no rank

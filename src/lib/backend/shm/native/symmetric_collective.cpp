@@ -64,7 +64,8 @@ SymmetricCollective::SymmetricCollective(const Request& request, const Symmetric
   if (!possible_) return;
   find_memory(all, heap);
   const bool in_place = request.in.data == request.out.data;
-  if (!in_place && std::max(request.in.bytes(), request.out.bytes()) >= tuning.streamed)
+  const std::size_t bytes = Movement::length_of(request, size) * size_of_;
+  if (!in_place && touched_by_all(row_of(request.collective), bytes, size) > tuning.streamed)
     stores_ = core::Stores::streaming;
 }
 
