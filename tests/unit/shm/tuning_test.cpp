@@ -100,6 +100,31 @@ TEST_CASE("tuning: rank 0 alone decides, once, and all ranks of a group have its
   CHECK(decided == 1);
 }
 
+TEST_CASE("tuning: where ranks share processors, all that one sends to a root finds a slot", "[shm]") {
+  for (const std::uint64_t crowd : {1U, 2U}) {
+    require_well(run_ranks(
+        2,
+        [&](int, ShmChannel& channel) {
+          for (const Collective collective : {Collective::gather, Collective::broadcast, Collective::reduce}) {
+            Request request;
+            request.collective = collective;
+            request.in = {nullptr, 128 << 10, DType::float32};
+            request.out = {nullptr, 128 << 10, DType::float32};
+            const std::string how = channel.how(request);
+            const std::string expected = crowd == 1 ? "at most 64 KiB a step" : "at most 128 KiB a step";  // of 512
+            expect(how.find(expected) != std::string::npos, how);
+          }
+        },
+        [&](const Segment& segment, int processors) {
+          Tuning tuning = decide(shape_of(segment, processors), std::nullopt, KernelCopies::off);
+          tuning.slot = std::uint64_t{256} << 10;
+          tuning.least_part = 0;
+          tuning.crowd = crowd;
+          return tuning;
+        }));
+  }
+}
+
 TEST_CASE("tuning: before a group has made a large call, it has taken no more memory than small slots need", "[shm]") {
   CHECK(Segment::first_bytes_for(2) <= Segment::bytes_for(2));
   for (const int size : {1, 2, 8, 64, 300}) {

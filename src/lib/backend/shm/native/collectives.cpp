@@ -214,8 +214,9 @@ Collectives::Choice Collectives::choose(const Request& request, std::size_t byte
   const CollectiveRow& row = row_of(request.collective);
   const std::size_t all = row.in == Extent::blocks ? bytes * static_cast<std::size_t>(size_) : bytes;
   const std::size_t slot = all <= tuning_.small_slot ? tuning_.small_slot : tuning_.slot;
-  const std::size_t rooted =
-      std::clamp(bytes / kRootedParts, std::min<std::size_t>(tuning_.least_part, slot / 2), slot / 2);
+  // Where a rank that waits for a free slot would have to make way for the one that frees it, all parts find a slot.
+  const std::size_t parts = tuning_.crowd > 1 ? kSlots : kRootedParts;
+  const std::size_t rooted = std::clamp(bytes / parts, std::min<std::size_t>(tuning_.least_part, slot / 2), slot / 2);
   const bool in_place = request.in.data == request.out.data;
   // Where one rank writes and one reads, the memory has room for both, and what the C library does is faster.
   const bool is_narrow = row.rooted && !row.reduces() && size_ == 2;
