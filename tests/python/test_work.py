@@ -262,3 +262,39 @@ def followed(group):
 
 def test_then():
     ranks.run(2, followed)
+
+
+def coalesced(group):
+    before, kept = np.ones(3), np.ones(3)
+    early = group.iallreduce(before)
+    arrays = [np.full(5, i + 1.0) for i in range(4)]
+    with group.coalesce() as scope:
+        works = [group.iallreduce(x) for x in arrays]
+        group.iallgather(watched(4))  # kept until it has ended
+        early.wait()
+        with pytest.raises(col.InvalidArgument, match="a scope of coalesce"):
+            group.barrier()
+        with pytest.raises(col.InvalidArgument, match="has not ended"):
+            scope.work
+        if group.size > 1:
+            with pytest.raises(col.InvalidArgument, match="has not ended"):
+                works[0].wait()
+    scope.wait(20)
+    assert scope.work.done() and all(work.done() for work in works)
+    assert [x[0] for x in arrays] == [group.size * (i + 1.0) for i in range(4)] and before[0] == group.size
+    with pytest.raises(ZeroDivisionError):
+        with group.coalesce():
+            work = group.iallreduce(kept)
+            1 / 0
+    if group.size > 1:
+        with pytest.raises(col.Aborted, match="cancelled"):
+            work.wait()
+    group.allreduce(kept)
+    assert kept[0] == group.size
+    with pytest.raises(col.InvalidArgument, match="has not begun"):
+        scope.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_coalesced(n):
+    ranks.run(n, coalesced)

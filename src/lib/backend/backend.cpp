@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -26,6 +27,16 @@ CommonMemoryExtension::~CommonMemoryExtension() = default;
 ReasonExtension::~ReasonExtension() = default;
 DeviceExtension::~DeviceExtension() = default;
 DeviceEnd::~DeviceEnd() = default;
+std::shared_ptr<void> DeviceExtension::register_memory(void* /*memory*/, std::size_t /*bytes*/, WaitContext& /*wait*/) {
+  throw Error(ErrorCode::unavailable, "register_memory: the backend has no use for it");
+}
+bool DeviceExtension::can_split() const noexcept {
+  return false;
+}
+std::unique_ptr<Channel> DeviceExtension::split(std::span<const int> /*ranks*/, const ConnectRequest& /*request*/,
+                                                WaitContext& /*wait*/) {
+  return nullptr;
+}
 DeviceCopy::~DeviceCopy() = default;
 DeviceTimer::~DeviceTimer() = default;
 DeviceComparison::~DeviceComparison() = default;

@@ -128,6 +128,11 @@ constexpr std::array kTable = {
              false},
     Variable{"COL_NCCL_LIBRARY", "path", "libnccl.so.2, as the dynamic linker finds it, else in the CUDA toolkit",
              "The NCCL that the nccl backend loads.", false},
+    Variable{
+        "COL_NCCL_SETTINGS", "name=value, separated by commas", "NCCL's own",
+        "Settings of NCCL for all groups of this process, for example `cta_policy=efficiency,max_ctas=8`; those of "
+        "a group (`GroupSpec::nccl_settings`) win over them, name by name. docs/gpu.md lists them.",
+        false},
     Variable{"COL_GROUP_NAME", "text", "no group is adopted",
              "A group that this process joins at the first call that names it, without init_collective_group. The next "
              "three describe it.",

@@ -30,10 +30,12 @@ Group::State::State(Passkey /*passkey*/, group::GroupParts parts, group::GroupHo
       messages_(core_, lanes_, stager_, mailbox_, flight_, access_, starter_),
       multi_gpu_(core_, lanes_, flight_, access_, starter_),
       shared_memory_(core_, lanes_, access_, collectives_),
-      family_(core_, lanes_, access_, collectives_, host_.family, parts.is_high_priority_stream) {
+      family_(core_, lanes_, access_, collectives_, host_.family, parts.is_high_priority_stream,
+              std::move(parts.nccl_settings)) {
   core_.set_on_break([this](const Error& cause) {
     lanes_.abort(cause);
     flight_.abandon(cause);
+    collectives_.drop_collected(cause);
   });
   core_.surroundings().memory = lanes_.own().memory;
   core_.surroundings().post_others = [this] {
@@ -60,6 +62,7 @@ std::optional<Error> Group::State::destroy(const std::optional<Error>& why) noex
     access_.end_what_is_left();
     return std::nullopt;
   }
+  collectives_.drop_collected(core_.own_error(ErrorCode::aborted, "the group was destroyed before coalesce() ended"));
   std::optional<Error> error = flight_.drain();
   // Before the connections close: a rank that notices the closing then finds it.
   if (auto difference = group::leave_board(core_.surroundings(), core_.broken().has_value(), why); difference && !error)
@@ -91,14 +94,14 @@ Work Group::State::work_of(group::PendingPtr pending) {
       Work::Handle{.state = shared_from_this(), .pending = std::move(pending), .in_graph = std::move(in_graph)}));
 }
 
-void Group::State::require_unused(const void* memory, std::size_t bytes) {
-  require_unused_here(memory, bytes, true);
+void Group::State::require_unused(std::string_view call, const void* memory, std::size_t bytes) {
+  require_unused_here(call, memory, bytes, true);
   if (access_.is_destroyed() || core_.is_forked_child() || !host_.all_groups) return;
-  for (const Group& other : host_.all_groups()) other.state_->require_unused_here(memory, bytes, false);
+  for (const Group& other : host_.all_groups()) other.state_->require_unused_here(call, memory, bytes, false);
 }
 
 // `own`: the memory was allocated in this group.
-void Group::State::require_unused_here(const void* memory, std::size_t bytes, bool own) {
+void Group::State::require_unused_here(std::string_view call, const void* memory, std::size_t bytes, bool own) {
   if (core_.is_forked_child()) return;
   access_.require_not_inside();
   const auto lock = access_.lock_unless_used();
@@ -106,15 +109,19 @@ void Group::State::require_unused_here(const void* memory, std::size_t bytes, bo
     if (!own) return;  // most likely with memory of its own
     throw core_.own_error(
         ErrorCode::invalid_argument,
-        "free: the group is in use by another thread, maybe with this memory; free it after that call");
+        fmt::format("{}: the group is in use by another thread, maybe with this memory; do it after that call", call));
   }
   const ConstTensorView whole(memory, bytes, DType::uint8);
   for (const group::PendingPtr& pending : flight_.active()) {
     if (!pending->uses(whole)) continue;
     throw core_.own_error(ErrorCode::invalid_argument,
-                          fmt::format("free: {} number {} has not ended and uses this memory; wait for it before",
+                          fmt::format("{}: {} number {} has not ended and uses this memory; wait for it before", call,
                                       pending->name, pending->sequence));
   }
+  if (collectives_.is_in_scope(whole))
+    throw core_.own_error(
+        ErrorCode::invalid_argument,
+        fmt::format("{}: a scope of coalesce() that has not ended uses this memory; end it before", call));
 }
 
 }  // namespace col

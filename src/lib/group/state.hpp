@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <col/group.hpp>
@@ -57,9 +58,9 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   // An empty Work for null, which is an operation that has ended.
   Work work_of(group::PendingPtr pending);
 
-  // Throws invalid_argument if a call or an operation may use the memory: one of this group, or, while it lives, of
-  // another group in its context.
-  void require_unused(const void* memory, std::size_t bytes);
+  // `call`: "free". Throws invalid_argument if a call or an operation may use the memory: one of this group, or, while
+  // it lives, of another group in its context.
+  void require_unused(std::string_view call, const void* memory, std::size_t bytes);
 
   // Ends what is in flight, in a few seconds at most, and closes the connections. Every later call throws. Returns an
   // error that no other call will report: the calls of the ranks differ. `why`: the error of another group that is the
@@ -79,7 +80,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   State(Passkey passkey, group::GroupParts parts, group::GroupHost host);
 
  private:
-  void require_unused_here(const void* memory, std::size_t bytes, bool own);
+  void require_unused_here(std::string_view call, const void* memory, std::size_t bytes, bool own);
 
   const group::GroupHost host_;
   group::Core core_;
@@ -118,6 +119,7 @@ struct Work::Handle {
 
  private:
   bool throw_or_tell() const;
+  void require_started() const;
   bool outlived_group() const;
   bool wait_within(Duration budget);
   bool await_function(Duration budget);

@@ -169,7 +169,7 @@ class ContextObject {
   ContextObject& operator=(const ContextObject&) = delete;
 
   Group init_group(const std::string& name, const std::string& backend, nb::object timeout, std::optional<int> rank,
-                   std::optional<int> world_size) {
+                   std::optional<int> world_size, const std::string& nccl_settings) {
     const Duration budget = duration_or_default(timeout, "init_group");
     const auto context = context_;  // which another thread may finalize meanwhile
     return without_gil([&] {
@@ -177,7 +177,8 @@ class ContextObject {
                                   .rank = rank.value_or(context->spec().rank),
                                   .world_size = world_size.value_or(context->spec().world_size),
                                   .backend = backend_from_string(backend),
-                                  .timeout = budget});
+                                  .timeout = budget,
+                                  .nccl_settings = nccl_settings});
     });
   }
   void finalize() {
@@ -228,10 +229,11 @@ void bind_context(nb::module_& module) {
            nb::arg("serialize") = false, nb::arg("interrupt") = nb::none())
       .def("init_group", &ContextObject::init_group, nb::arg("name") = "default", nb::arg("backend") = "auto",
            nb::arg("timeout") = nb::none(), nb::kw_only(), nb::arg("rank") = nb::none(),
-           nb::arg("world_size") = nb::none(), nb::keep_alive<0, 1>(),
+           nb::arg("world_size") = nb::none(), nb::arg("nccl_settings") = "", nb::keep_alive<0, 1>(),
            "The group of all its ranks; or of those world_size ranks that call this with the name, each with its own "
            "rank "
-           "in the group. Blocks until they all have. Returns it.")
+           "in the group. Blocks until they all have. nccl_settings: \"max_ctas=8,cta_policy=efficiency\", see "
+           "docs/gpu.md. Returns it.")
       .def_prop_ro(
           "is_on_one_host",
           [](const ContextObject& c) { return c.context()->spec().local_world_size == c.context()->spec().world_size; },

@@ -1,6 +1,7 @@
 #include "group.hpp"
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "arguments.hpp"
+#include "errors.hpp"
 #include "gil.hpp"
 #include "methods.hpp"
 #include "work.hpp"
@@ -18,6 +20,42 @@ namespace {
 std::string device_name(Device device) {
   return device.type == Device::Type::cpu ? "cpu" : "cuda:" + std::to_string(device.index);
 }
+
+// A scope of Group.coalesce(), for `with`.
+class CoalescingObject {
+ public:
+  explicit CoalescingObject(Group group) : group_(std::move(group)) {}
+  ~CoalescingObject() {
+    if (scope_) scope_->cancel();
+  }
+  CoalescingObject(CoalescingObject&&) = default;
+  CoalescingObject& operator=(CoalescingObject&&) = delete;
+  CoalescingObject(const CoalescingObject&) = delete;
+  CoalescingObject& operator=(const CoalescingObject&) = delete;
+
+  void begin() {
+    scope_ = without_gil([&] { return std::unique_ptr<Coalescing>(new Coalescing(group_.coalesce())); });
+  }
+  void end(bool is_left_by_exception) {
+    const auto scope = std::exchange(scope_, nullptr);
+    if (!scope) refuse("coalesce: the scope has not begun, or has ended before; use it in a with statement, once");
+    without_gil([&] {
+      if (is_left_by_exception)
+        scope->cancel();
+      else
+        all_ = scope->end();
+    });
+  }
+  WorkObject work() const {
+    if (scope_) refuse("coalesce: the scope has not ended; its Work is there after the with statement");
+    return WorkObject({.work = all_}, nb::none());
+  }
+
+ private:
+  Group group_;
+  std::unique_ptr<Coalescing> scope_;  // null before the begin and after the end
+  Work all_;
+};
 
 std::string description(const Group& group) {
   try {
@@ -83,7 +121,30 @@ GroupClass bind_group(nb::module_& module) {
             let_go_of_dropped();
           },
           "Leaves the group. Not collective. Ends the operations that are in flight here.")
+      .def(
+          "coalesce", [](const Group& g) { return CoalescingObject(g); },
+          "For a with statement, in which this group collects collectives, and starts them together at its end: one "
+          "launch on GPUs. Only the i-forms of collectives, whose Works can be waited for afterwards. The calls must "
+          "not "
+          "use what another one of them writes. An exception that leaves the block cancels all of them. All ranks make "
+          "the same calls in the same blocks.")
       .def("__repr__", description);
+  nb::class_<CoalescingObject>(module, "Coalescing", "A scope of Group.coalesce().")
+      .def("__enter__",
+           [](nb::object self) {
+             nb::inst_ptr<CoalescingObject>(self)->begin();
+             return self;
+           })
+      .def(
+          "__exit__",
+          [](CoalescingObject& self, nb::handle type, nb::handle /*value*/, nb::handle /*trace*/) {
+            self.end(!type.is_none());
+          },
+          nb::arg("type").none(), nb::arg("value").none(), nb::arg("trace").none())
+      .def_prop_ro("work", &CoalescingObject::work, "After the block: one Work for all of its calls.")
+      .def(
+          "wait", [](const CoalescingObject& self, nb::object timeout) { self.work().wait(std::move(timeout)); },
+          nb::arg("timeout") = nb::none(), "work.wait().");
   return group;
 }
 

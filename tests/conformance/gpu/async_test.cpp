@@ -1,5 +1,7 @@
 // Asynchronous calls on GPUs, streams of the caller's, and graphs.
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <numeric>
@@ -115,6 +117,50 @@ GPU_TEST_CASE("gpu: calls in two streams of the caller's share what the library 
       expect_arrived(one);
       expect_arrived(other);
     }
+  }));
+}
+
+GPU_TEST_CASE("gpu: calls of every kind that a scope collects arrive, with a stream of the caller's or without",
+              "[gpu]") {
+  for (const int ranks : {1, 2, 4}) {
+    check_good(run_gpu_ranks(ranks, [](Group& group, int gpu) {
+      const GpuStream stream(cuda());
+      for (const Options& options : {Options(), Options{.stream = {stream.get()}}}) {
+        for (const int salt : {1, 2}) {
+          Coalescing scope = group.coalesce();
+          std::vector<GpuFlight> flights = start_all(group, gpu, 333, salt, options);
+          Work all = scope.end();
+          if (salt == 1) all.wait();
+          for (GpuFlight& flight : flights) flight.work.wait();
+          expect_arrived(flights);
+          all.wait();
+        }
+      }
+    }));
+  }
+}
+
+// The copies go through the host's memory, and the last call over the host.
+GPU_TEST_CASE("gpu: a scope collects calls on buffers of either kind, and those that go over the host", "[gpu]") {
+  check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
+    const Array own(gpu, block(gpu, 90, 5)), total(gpu, Values(90, -1));
+    const Array host(kHost, block(gpu, 80, 6)), host_total(kHost, Values(80, -1));
+    const Array scanned(gpu, block(gpu, 70, 7));
+    const Op least = Op::user(
+        [](const void* left, const void* right, void* result, std::size_t count, DType /*dtype*/) {
+          const auto* const a = static_cast<const std::int32_t*>(left);
+          const auto* const b = static_cast<const std::int32_t*>(right);
+          for (std::size_t i = 0; i < count; ++i) static_cast<std::int32_t*>(result)[i] = std::min(a[i], b[i]);
+        },
+        true, "least");
+    Coalescing scope = group.coalesce();
+    (void)group.iallreduce(own, total);
+    (void)group.iallreduce(host, host_total);
+    (void)group.iallreduce(scanned, scanned, {.op = least});
+    scope.end().wait();
+    expect(total.values() == sum(2, 90, 5), "on the GPU");
+    expect(host_total.values() == sum(2, 80, 6), "copied there");
+    expect(scanned.values() == block(0, 70, 7), "over the host");
   }));
 }
 

@@ -42,7 +42,7 @@ void fake_nccl_fail(const char* name, int code, int nth);
 size_t fake_nccl_calls(const char* name);
 const char* fake_nccl_called(void);
 void fake_nccl_reset(void);
-// What is alive in this process: "communicators", "operators", "windows", "memory" (ncclMemAlloc).
+// What is alive in this process: "communicators", "operators", "windows", "registrations", "memory" (ncclMemAlloc).
 size_t fake_nccl_alive(const char* what);
 // ncclCommGetAsyncError answers `code` on every communicator of this process in which its rank is `rank` (-1: all).
 void fake_nccl_async_error(int rank, int code);
@@ -56,6 +56,11 @@ void fake_nccl_hang_abort(int rank);
 void fake_nccl_release_aborts(void);
 // The greatest maxCTAs that a live communicator of this process was made with; 0 when none was told any.
 int fake_nccl_max_ctas(void);
+// What each live communicator of this process was told in its configuration, beside the name and the form: a line each,
+// "minCTAs=2 CTAPolicy=1"; good until the next call from this thread.
+const char* fake_nccl_settings(void);
+// How many launches (operations outside of groups, and communicators in groups) this process has made so far.
+size_t fake_nccl_launches(void);
 // The names of the live communicators of this process, one a line; good until the next call from this thread.
 const char* fake_nccl_names(void);
 // The rank is lost to every communicator of this process: operations with it hang, and the others find

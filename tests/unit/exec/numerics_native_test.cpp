@@ -102,6 +102,12 @@ class CarelessDeviceChannel final : public CarelessChannel, public col::DeviceEx
   void check(const col::Request&) const override {}
   bool is_captured(col::Stream) const override { return false; }
   void post_after(col::Stream) override {}
+  std::vector<col::Ticket> start_together(std::span<const col::Request* const> requests,
+                                          col::WaitContext& wait) override {
+    std::vector<col::Ticket> tickets;
+    for (const col::Request* request : requests) tickets.push_back(start_native(*request, wait));
+    return tickets;
+  }
   col::MultiChannel* multi() override { return nullptr; }
 };
 

@@ -14,8 +14,9 @@
 namespace col::nccl_backend {
 
 NcclChannel::NcclChannel(NcclMultiChannel::Place place, std::unique_ptr<GpuDevice> device,
-                         std::unique_ptr<Communicator> communicator)
-    : group_(place.group),
+                         std::unique_ptr<Communicator> communicator, std::shared_ptr<backend::FirstCause> cause)
+    : cause_(std::move(cause)),
+      group_(place.group),
       rank_(place.rank),
       size_(place.size),
       pid_(::getpid()),
@@ -43,6 +44,9 @@ NcclChannel::~NcclChannel() {
     posts_.clear();
     for (const auto& window : windows_) {
       if (const auto memory = window.lock()) memory->deregister();
+    }
+    for (const auto& registration : registrations_) {
+      if (const auto registered = registration.lock()) registered->deregister();
     }
     const bool ended = end_all(communicators());
     multi_.reset();
@@ -80,7 +84,7 @@ std::vector<Communicator*> NcclChannel::communicators() const {
 }
 
 void NcclChannel::fail(const Error& error) {
-  cause_.set(error);
+  cause_->set(error);
   abort_all(communicators());
   throw error;
 }
@@ -88,9 +92,9 @@ void NcclChannel::fail(const Error& error) {
 // Runs `body` as the only thread inside NCCL. Whatever it throws breaks the channel.
 template <class Body>
 auto NcclChannel::guarded(const char* call, Body body, Current context) {
-  cause_.check(call, group_);
+  cause_->check(call, group_);
   const std::lock_guard use(use_);
-  cause_.check(call, group_);  // again: it may have been aborted meanwhile
+  cause_->check(call, group_);  // again: it may have been aborted meanwhile
   std::optional<GpuDevice::Scope> scope;
   if (context == Current::made) scope.emplace(*device_);
   try {
@@ -107,7 +111,7 @@ void NcclChannel::run_guarded(std::string_view call, const std::function<void()>
 }
 
 void NcclChannel::abort(const Error& cause) noexcept {
-  cause_.set(cause);
+  cause_->set(cause);
   // A thread inside NCCL sees that the channel is broken, and aborts on its way out.
   const std::unique_lock use(use_, std::try_to_lock);
   if (!use) return;
@@ -125,11 +129,12 @@ void NcclChannel::wait_for(const Queued& queued, WaitContext& wait) {
     communicator_->check();
     throw_if_broken();
   }
+  throw_if_broken();  // what was aborted ends like what has ended
 }
 
 void NcclChannel::throw_if_broken() const {
-  if (!cause_.is_set()) return;
-  const Error cause = cause_.get();
+  if (!cause_->is_set()) return;
+  const Error cause = cause_->get();
   throw Error(cause.code(), cause.message(), group_, cause.rank());
 }
 
@@ -235,10 +240,28 @@ std::shared_ptr<const DeviceEnd> NcclChannel::end_of(Ticket ticket, WaitContext&
   });
 }
 
+std::vector<Ticket> NcclChannel::start_together(std::span<const Request* const> requests, WaitContext& wait) {
+  return guarded("coalesce", [&] {
+    start_posts(wait);
+    const Request& first = *requests.front();
+    const bool recorded = first.is_captured;
+    const CUstream stream = stream_of(first);
+    if (recorded) communicator_->note_graph();
+    native_.run_together(requests, stream, wait);
+    const std::shared_ptr<GpuEvent> ended = recorded ? nullptr : record(stream);
+    std::vector<Ticket> tickets;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      posts_.emplace(next_post_, Post{.peer = rank_, .recorded = recorded, .stream = stream, .ended = ended});
+      tickets.push_back({next_post_++});
+    }
+    return tickets;
+  });
+}
+
 // ---- Memory
 
 std::shared_ptr<void> NcclChannel::allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait) {
-  cause_.check("alloc", group_);
+  cause_->check("alloc", group_);
   std::shared_ptr<WindowMemory> memory;
   std::string problem;
   try {
@@ -266,6 +289,56 @@ std::shared_ptr<void> NcclChannel::allocate(std::size_t bytes, const Exchange& e
   return {memory, memory->get()};
 }
 
+std::shared_ptr<void> NcclChannel::register_memory(void* memory, std::size_t bytes, WaitContext& wait) {
+  cause_->check("register_memory", group_);
+  {
+    const GpuDevice::Scope scope(*device_);
+    check_memory("register_memory", {memory, bytes, DType::uint8});
+  }
+  return guarded("register_memory", [&] {
+    start_posts(wait);
+    auto registration = std::make_shared<Registration>(*communicator_, *device_, memory, bytes);
+    std::erase_if(registrations_, [](const auto& one) { return one.expired(); });
+    registrations_.push_back(registration);
+    return registration;
+  });
+}
+
+// ---- Sub-groups
+
+// What NCCL runs in the background is in the way of a split, and a graph may run at any time.
+bool NcclChannel::can_split() const noexcept {
+  return !cause_->is_set() && posts_.empty() && !communicator_->has_graphs() &&
+         multi_->place().settings.shares_with_children();
+}
+
+std::unique_ptr<Channel> NcclChannel::split(std::span<const int> ranks, const ConnectRequest& request,
+                                            WaitContext& wait) {
+  const NcclMultiChannel::Place& own = multi_->place();
+  NcclMultiChannel::Place place{.group = std::string(request.group),
+                                .rank = request.rank,
+                                .size = request.size,
+                                .boot_id = own.boot_id,
+                                .store = request.store,
+                                .priority = request.is_high_priority_stream ? Priority::highest : Priority::normal,
+                                .settings = own.settings,
+                                .has_shared_gpus = own.has_shared_gpus};
+  for (const int rank : ranks) place.devices.push_back(own.devices[static_cast<std::size_t>(rank)]);
+  return guarded("split", [&]() -> std::unique_ptr<Channel> {
+    auto device = std::make_unique<GpuDevice>(device_->cuda(), device_->ordinal());
+    const Membership membership{.id = {},
+                                .rank = request.rank,
+                                .size = static_cast<int>(ranks.size()),
+                                .has_shared_gpus = place.has_shared_gpus,
+                                .name = place.group,
+                                .settings = place.settings};
+    auto communicator =
+        std::make_unique<Communicator>(*communicator_, *device, membership, ranks.empty() ? 0 : ranks.front(), wait);
+    if (ranks.empty()) return nullptr;
+    return std::make_unique<NcclChannel>(std::move(place), std::move(device), std::move(communicator), cause_);
+  });
+}
+
 // ---- Messages
 
 // Of this rank's GPU: others would be read by address, and give anything.
@@ -283,7 +356,7 @@ void NcclChannel::check_memory(const char* call, ConstTensorView data) const {
 }
 
 Ticket NcclChannel::post(const char* call, Post post) {
-  cause_.check(call, group_);
+  cause_->check(call, group_);
   if (post.peer < 0 || post.peer >= size_ || post.peer == rank_)
     throw Error(post.peer == kAnyPeer ? ErrorCode::unavailable : ErrorCode::invalid_argument,
                 post.peer == kAnyPeer
@@ -371,6 +444,7 @@ std::optional<int> NcclChannel::test(Ticket ticket) {
     if (!busy && !starting_.empty()) note_start();
     if (!busy && !waiting_.empty()) give_posts();
     if (found->second.ended == nullptr || !found->second.ended->done()) return std::nullopt;
+    throw_if_broken();
     return take(found);
   });
 }

@@ -23,13 +23,17 @@
 #include "backend/nccl/known_memory.hpp"
 #include "backend/nccl/multi_channel.hpp"
 #include "backend/nccl/native.hpp"
+#include "backend/nccl/registration.hpp"
 
 namespace col::nccl_backend {
 
 class NcclChannel final : public Channel, public DeviceExtension {
  public:
+  // `cause`: shared with the channels that share its communicator's connections, because NCCL ends the work of all of
+  // them when it ends that of one.
   NcclChannel(NcclMultiChannel::Place place, std::unique_ptr<GpuDevice> device,
-              std::unique_ptr<Communicator> communicator);
+              std::unique_ptr<Communicator> communicator,
+              std::shared_ptr<backend::FirstCause> cause = std::make_shared<backend::FirstCause>());
   ~NcclChannel() override;
 
   Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) override;
@@ -44,7 +48,11 @@ class NcclChannel final : public Channel, public DeviceExtension {
   Ticket start_native(const Request& request, WaitContext& wait) override;
   void native(const Request& request, WaitContext& wait) override;
   std::shared_ptr<const DeviceEnd> end_of(Ticket ticket, WaitContext& wait) override;
+  std::vector<Ticket> start_together(std::span<const Request* const> requests, WaitContext& wait) override;
+  std::shared_ptr<void> register_memory(void* memory, std::size_t bytes, WaitContext& wait) override;
   std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait) override;
+  bool can_split() const noexcept override;
+  std::unique_ptr<Channel> split(std::span<const int> ranks, const ConnectRequest& request, WaitContext& wait) override;
   MultiChannel* multi() override { return multi_.get(); }
   void abort(const Error& cause) noexcept override;
 
@@ -83,6 +91,7 @@ class NcclChannel final : public Channel, public DeviceExtension {
   std::vector<Communicator*> communicators() const;
   void forget() noexcept;
 
+  const std::shared_ptr<backend::FirstCause> cause_;  // shared: see the constructor
   const std::string group_;
   const int rank_, size_;
   const pid_t pid_;
@@ -94,13 +103,13 @@ class NcclChannel final : public Channel, public DeviceExtension {
   std::unique_ptr<GpuEvent> before_;
   std::vector<std::shared_ptr<GpuEvent>> idle_;  // shared by the posts of a group while they are in flight
   Native native_;
-  std::vector<std::weak_ptr<WindowMemory>> windows_;  // owned by the users who got them
+  std::vector<std::weak_ptr<WindowMemory>> windows_;        // owned by the users who got them
+  std::vector<std::weak_ptr<Registration>> registrations_;  // owned by the users who got them
   std::unique_ptr<NcclMultiChannel> multi_;
   std::unordered_map<std::uint64_t, Post> posts_;
   std::vector<std::uint64_t> waiting_;   // posts that NCCL has not got so far, in their order
   std::vector<std::uint64_t> starting_;  // posts that NCCL is taking
   std::uint64_t next_post_ = 1;
-  backend::FirstCause cause_;
 };
 
 }  // namespace col::nccl_backend

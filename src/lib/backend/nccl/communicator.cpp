@@ -61,9 +61,7 @@ bool ends_within(Duration limit, const std::function<void()>& body) {
 Communicator::Communicator(const NcclLibrary& nccl, const GpuDevice& device, const Membership& membership)
     : nccl_(nccl), device_(device), name_(std::make_shared<const std::string>(membership.name)) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
-  if (!name_->empty()) set_name(config, name_->c_str());
-  if (membership.has_shared_gpus && !nccl_.has_most_ctas) config.maxCTAs = kSharedCtas;
+  configure(config, membership);
   const GpuDevice::Scope scope(device_);
   const ncclResult_t result =
       nccl_.CommInitRankConfig(&comm_, membership.size, membership.id, membership.rank, &config);
@@ -72,6 +70,45 @@ Communicator::Communicator(const NcclLibrary& nccl, const GpuDevice& device, con
   Communicator* const self = this;
   abort_all({&self, 1});
   throw error;
+}
+
+// The handle is written by a thread of NCCL's, at its end.
+Communicator::Communicator(Communicator& parent, const GpuDevice& device, const Membership& membership, int color,
+                           WaitContext& wait)
+    : nccl_(parent.nccl_), device_(device), name_(std::make_shared<const std::string>(membership.name)) {
+  struct Made {
+    ncclComm_t comm = nullptr;
+    std::shared_ptr<const std::string> name;  // shared: see name_
+  };
+  const auto made = std::make_shared<Made>();
+  made->name = name_;
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  configure(config, membership);
+  const GpuDevice::Scope scope(device_);
+  wait.describe("the ranks to split their communicator by NCCL");
+  const bool joins = membership.size > 0;
+  const ncclResult_t begun =
+      nccl_.CommSplit(parent.comm_, joins ? color : NCCL_SPLIT_NOCOLOR, membership.rank, &made->comm, &config);
+  parent.settle_job(begun, made, "cannot split the communicator", wait);
+  comm_ = made->comm;
+  if (comm_ == nullptr) return;
+  connected_ = true;
+  try {
+    settle(ncclInProgress, "cannot connect the ranks", wait);
+  } catch (...) {
+    Communicator* const self = this;
+    abort_all({&self, 1});
+    throw;
+  }
+}
+
+void Communicator::configure(ncclConfig_t& config, const Membership& membership) const {
+  config.blocking = 0;
+  if (!name_->empty()) set_name(config, name_->c_str());
+  const Settings& settings = membership.settings;
+  const bool is_told = nccl_.has_most_ctas || settings.has("min_ctas") || settings.has("max_ctas");
+  if (membership.has_shared_gpus && !is_told) config.maxCTAs = kSharedCtas;
+  settings.apply(config);
 }
 
 Communicator::~Communicator() {

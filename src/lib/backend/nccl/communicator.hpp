@@ -15,6 +15,7 @@
 
 #include "backend/nccl/device.hpp"
 #include "backend/nccl/nccl_library.hpp"
+#include "backend/nccl/settings.hpp"
 
 namespace col::nccl_backend {
 
@@ -24,6 +25,7 @@ struct Membership {
   int rank = 0, size = 1;
   bool has_shared_gpus = false;  // equal on all of them; true if some share a GPU
   std::string name = {};         // for profilers
+  Settings settings = {};        // equal on all of them
 };
 
 // Used by one thread at a time, because NCCL must not be called while a communicator is aborted.
@@ -33,6 +35,12 @@ class Communicator {
   // does so between GroupStart() and GroupEnd(), because each waits for the others. `nccl` and `device` must outlive
   // it. Throws what settle() throws.
   Communicator(const NcclLibrary& nccl, const GpuDevice& device, const Membership& membership);
+  // One of some of the ranks of `parent`, which shares connections with it, and its end by an error. All ranks of the
+  // parent make one together; those of no new one with an empty membership (size 0), and theirs has no handle. The `id`
+  // is not needed. Waits until it is connected. Requires: nothing that `parent` was given is still running. Throws what
+  // settle() throws; `parent` may not be used then.
+  Communicator(Communicator& parent, const GpuDevice& device, const Membership& membership, int color,
+               WaitContext& wait);
   // As end_all() for one.
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -59,6 +67,7 @@ class Communicator {
   // Call it when work has become part of a graph. Such a communicator is not freed after an error: the graph reads from
   // it when the program destroys the graph.
   void note_graph() noexcept { has_graphs_ = true; }
+  bool has_graphs() const noexcept { return has_graphs_; }
   // NCCL's `result` as our Error.
   Error error_of(ncclResult_t result, std::string_view doing) const;
 
@@ -70,6 +79,7 @@ class Communicator {
   using Last = ncclResult_t (*NcclLibrary::*)(ncclComm_t);  // CommDestroy or CommAbort
   friend void finish(std::span<Communicator* const> some, Last call) noexcept;
 
+  void configure(ncclConfig_t& config, const Membership& membership) const;
   void begin_end() noexcept;
   void begin_revoke() noexcept;
   void await_end(WaitContext& wait) noexcept;

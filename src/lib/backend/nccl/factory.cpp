@@ -106,15 +106,35 @@ class Factory final : public BackendFactory {
                                   .boot_id = boot_id,
                                   .store = request.store,
                                   .priority = request.is_high_priority_stream ? Priority::highest : Priority::normal};
-    const Offer own{
-        .devices = runtime_.cuda().devices, .why_alone = nccl.why_alone(), .seats = {seat_of(*device, boot_id)}};
-    const Meeting::Table table = meeting.exchange(own, wait);
+    std::optional<Error> problem;  // told only now, as the others wait for what this rank brings
+    try {
+      place.settings = settings_of(request, nccl);
+    } catch (const Error& error) {
+      problem = Error(error.code(), error.message(), request.group, request.rank);
+    }
+    const std::string settings = place.settings.text();
+    const Offer own{.terms = problem            ? "settings of NCCL that are in error"
+                             : settings.empty() ? "no settings of NCCL"
+                                                : fmt::format("the settings {} of NCCL", settings),
+                    .devices = runtime_.cuda().devices,
+                    .why_alone = nccl.why_alone(),
+                    .seats = {seat_of(*device, boot_id)}};
+    Meeting::Table table;
+    try {
+      table = meeting.exchange(own, wait);
+    } catch (const Error&) {
+      if (problem) throw *problem;
+      throw;
+    }
+    if (problem) throw *problem;
     for (const Offer& offer : table.offers) place.devices.push_back(offer.devices);
+    place.has_shared_gpus = table.has_shared_gpus;
     const Membership membership{.id = meeting.agree_on_id(nccl, wait),
                                 .rank = request.rank,
                                 .size = request.size,
                                 .has_shared_gpus = table.has_shared_gpus,
-                                .name = std::string(request.group)};
+                                .name = std::string(request.group),
+                                .settings = place.settings};
     const GpuDevice::Scope scope(*device);
     std::unique_ptr<Communicator> communicator;
     try {
@@ -142,6 +162,19 @@ class Factory final : public BackendFactory {
   void require_available(const ConnectRequest& request) const {
     if (const auto reason = unavailable_reason())
       throw Error(ErrorCode::unavailable, *reason, request.group, request.rank);
+  }
+
+  Settings settings_of(const ConnectRequest& request, const NcclLibrary& nccl) const {
+    const std::string from_environment = environment_("COL_NCCL_SETTINGS").value_or("");
+    Settings settings;
+    try {
+      settings = Settings::parse(from_environment, nccl.version);
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("COL_NCCL_SETTINGS={}: {}", from_environment, error.message()));
+    }
+    settings.add(Settings::parse(request.settings, nccl.version));
+    settings.require_consistent();
+    return settings;
   }
 
   // The one that the caller has made current, as cudaSetDevice() does; else by the number of this rank on its host: the

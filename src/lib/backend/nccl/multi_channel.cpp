@@ -171,7 +171,8 @@ std::unique_ptr<DeviceSet> NcclMultiChannel::connect(std::span<const int> device
                 .rank = first,
                 .size = size,
                 .has_shared_gpus = shared,
-                .name = place_.group + ", several GPUs"},
+                .name = place_.group + ", several GPUs",
+                .settings = place_.settings},
                wait);
   meeting.leave();
   return set;

@@ -34,6 +34,8 @@ class NcclMultiChannel final : public MultiChannel {
     std::vector<int> devices = {};         // by rank: how many GPUs its process sees
     std::shared_ptr<Store> store;          // private to the group; shared, because adapters keep it
     Priority priority = Priority::normal;  // of the streams that are made
+    Settings settings = {};
+    bool has_shared_gpus = false;  // as of Membership
   };
   // What the channel around it does for it.
   struct Host {
@@ -45,6 +47,7 @@ class NcclMultiChannel final : public MultiChannel {
   // `device` is the rank's device in the group. `device` and `nccl` must outlive the object.
   NcclMultiChannel(const GpuDevice& device, const NcclLibrary& nccl, Place place, Host host);
 
+  const Place& place() const noexcept { return place_; }
   void check(const MultiRequest& request) const override;
   std::uint64_t connections(std::span<const int> devices) const override;
   void run(const MultiRequest& request, WaitContext& wait) override;

@@ -84,11 +84,64 @@ void Native::run(const Request& request, CUstream stream, WaitContext& wait) {
   check(request);
   const Call call{request, stream, wait, communicator_.nccl(), communicator_.get()};
   if (folds(request)) return fold(call);
+  run_row(call);
+}
+
+void Native::run_row(const Call& call) {
+  const Collective wanted = call.request.collective;
   for (const Row& row : kRows) {
-    if (row.collective == request.collective) return (this->*row.run)(call);
+    if (row.collective == wanted) return (this->*row.run)(call);
   }
   throw Error(ErrorCode::unavailable,
-              fmt::format("nccl has no {} of its own; copy the data to the host", to_string(request.collective)));
+              fmt::format("nccl has no {} of its own; copy the data to the host", to_string(wanted)));
+}
+
+// Which of them are in the launch depends only on what all ranks know: NCCL needs the same groups on all of them.
+void Native::run_together(std::span<const Request* const> requests, CUstream stream, WaitContext& wait) {
+  const auto call_of = [&](const Request& request) {
+    return Call{request, stream, wait, communicator_.nccl(), communicator_.get()};
+  };
+  for (const Request* const request : requests) check(*request);
+  const Call first = call_of(*requests.front());
+  const std::vector<ConstTensorView> kept = keep_inputs(requests, first);
+  start(first, first.nccl.GroupStart());
+  Together together(first.nccl);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const Call call = call_of(*requests[i]);
+    if (folds(call.request)) continue;
+    if (!kept[i].empty())
+      alltoall_from(call, kept[i]);
+    else
+      run_row(call);
+  }
+  start(first, together.end());
+  if (std::ranges::any_of(kept, [](const ConstTensorView& view) { return !view.empty(); }))
+    scratch_free_->record(stream);
+  for (const Request* const request : requests) {
+    if (folds(*request)) fold(call_of(*request));
+  }
+}
+
+// What is in place, and cannot be (needs_scratch()), is copied before the launch, each to a place of its own. The
+// others get an empty view.
+std::vector<ConstTensorView> Native::keep_inputs(std::span<const Request* const> requests, const Call& any) {
+  constexpr std::size_t kAlignment = 256;  // bytes; as that of memory from the driver
+  const auto room = [this](const Request& r) {
+    return needs_scratch(r) && !folds(r) ? (r.in.bytes() + kAlignment - 1) / kAlignment * kAlignment : 0;
+  };
+  std::size_t bytes = 0;
+  for (const Request* const request : requests) bytes += room(*request);
+  std::vector<ConstTensorView> kept(requests.size());
+  if (bytes == 0) return kept;
+  auto* place = static_cast<std::byte*>(take_scratch(any, bytes));
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const Request& r = *requests[i];
+    if (room(r) == 0) continue;
+    copy(any, r.in.data, place, r.in.bytes());
+    kept[i] = ConstTensorView(place, r.in.count, r.in.dtype);
+    place += room(r);
+  }
+  return kept;
 }
 
 void Native::start(const Call& call, ncclResult_t result) const {

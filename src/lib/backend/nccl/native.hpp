@@ -31,6 +31,8 @@ class Native {
   // Starts the collective in `stream`. `wait` bounds how long NCCL takes to accept it. Throws what check() and
   // Communicator::settle() throw.
   void run(const Request& request, CUstream stream, WaitContext& wait);
+  // The same for several that do not depend on each other, in one launch; our own kernels follow it.
+  void run_together(std::span<const Request* const> requests, CUstream stream, WaitContext& wait);
   // Whether the call needs memory in addition to its buffers.
   bool needs_scratch(const Request& request) const noexcept;
   // Frees its memory.
@@ -66,6 +68,8 @@ class Native {
   void gather(const Call& call);
   void scatter(const Call& call);
   void alltoall(const Call& call);
+  void run_row(const Call& call);
+  std::vector<ConstTensorView> keep_inputs(std::span<const Request* const> requests, const Call& any);
   void alltoall_from(const Call& call, ConstTensorView in) const;
   void barrier(const Call& call);
   RootedCounts rooted_counts(const Request& request, std::span<const std::size_t> counts, std::size_t block) const;

@@ -27,6 +27,7 @@ struct NcclLibrary {
   decltype(&::ncclGetLastError) GetLastError = library.find("ncclGetLastError");
   decltype(&::ncclGetUniqueId) GetUniqueId = library.find("ncclGetUniqueId");
   decltype(&::ncclCommInitRankConfig) CommInitRankConfig = library.find("ncclCommInitRankConfig");
+  decltype(&::ncclCommSplit) CommSplit = library.find("ncclCommSplit");
   decltype(&::ncclCommFinalize) CommFinalize = library.find("ncclCommFinalize");
   decltype(&::ncclCommDestroy) CommDestroy = library.find("ncclCommDestroy");
   decltype(&::ncclCommAbort) CommAbort = library.find("ncclCommAbort");
@@ -44,6 +45,8 @@ struct NcclLibrary {
   decltype(&::ncclGroupEnd) GroupEnd = library.find("ncclGroupEnd");
   decltype(&::ncclMemAlloc) MemAlloc = library.find("ncclMemAlloc");
   decltype(&::ncclMemFree) MemFree = library.find("ncclMemFree");
+  decltype(&::ncclCommRegister) CommRegister = library.find("ncclCommRegister");
+  decltype(&::ncclCommDeregister) CommDeregister = library.find("ncclCommDeregister");
   // The types of what follows are written out, because older headers do not declare it. A window is a pointer.
   using Window = void*;
   // From 2.27 on; null before.

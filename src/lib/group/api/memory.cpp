@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -35,7 +36,7 @@ class Allocations {
     auto taken = take(memory);
     // Without the lock: the group may have to end a function of the user's first, which may free memory, too.
     try {
-      if (const auto group = taken.mapped().group.lock()) group->require_unused(memory, taken.mapped().bytes);
+      if (const auto group = taken.mapped().group.lock()) group->require_unused("free", memory, taken.mapped().bytes);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       allocations_.insert(std::move(taken));
@@ -107,6 +108,63 @@ void* alloc(std::size_t bytes, const Options& options) {
 
 void free(void* memory) {
   if (memory != nullptr) Allocations::instance().free(memory);
+}
+
+// ---- Memory of others
+
+RegisteredMemory::RegisteredMemory(void* memory, std::size_t bytes, const Group& group)
+    : memory_(memory), bytes_(bytes) {
+  Group::State& state = group.state();
+  const group::Use use(state.access(), state.core().timeout());
+  group::Core& core = state.core();
+  core.check_name("default");
+  if (memory == nullptr || bytes == 0)
+    throw core.own_error(ErrorCode::invalid_argument, "register_memory: there is no memory; give its address and size");
+  DeviceExtension* const gpu = state.lanes().own().gpu;
+  if (gpu == nullptr)
+    throw core.own_error(
+        ErrorCode::unavailable,
+        fmt::format(
+            "register_memory: the group's backend is {}, which has no use for it; memory from alloc() is shared "
+            "where ranks can share it",
+            state.lanes().backend()));
+  WaitContext wait = core.waiting(Deadline::after(core.timeout()));
+  try {
+    registration_ = gpu->register_memory(memory, bytes, wait);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::invalid_argument || error.code() == ErrorCode::unavailable) throw;
+    core.fail(error);
+  }
+  state_ = state.weak_from_this();
+}
+
+RegisteredMemory::~RegisteredMemory() {
+  if (!registration_) return;
+  try {
+    release();
+  } catch (const std::exception& error) {
+    core::log::warn("memory stays registered to the end of its group: {}", error.what());
+    static std::mutex mutex;
+    static auto* const kept = new std::vector<std::shared_ptr<void>>;  // as small as the registrations themselves
+    const std::lock_guard lock(mutex);
+    kept->push_back(std::move(registration_));
+  }
+}
+
+RegisteredMemory& RegisteredMemory::operator=(RegisteredMemory&& other) noexcept {
+  if (this == &other) return *this;
+  const RegisteredMemory former(std::move(*this));
+  registration_ = std::move(other.registration_);
+  state_ = std::move(other.state_);
+  memory_ = other.memory_;
+  bytes_ = other.bytes_;
+  return *this;
+}
+
+void RegisteredMemory::release() {
+  if (!registration_) return;
+  if (const auto state = state_.lock()) state->require_unused("release", memory_, bytes_);
+  registration_.reset();
 }
 
 void detail::free_or_keep(void* memory) noexcept {

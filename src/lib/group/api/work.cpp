@@ -60,11 +60,20 @@ bool Work::Handle::outlived_group() const {
   return lock && throw_or_tell();
 }
 
+// Nobody else ends the scope that holds it back.
+void Work::Handle::require_started() const {
+  if (!pending->is_collected) return;
+  throw state->core().own_error(
+      ErrorCode::invalid_argument,
+      fmt::format("this {} is part of a scope of coalesce() that has not ended; end it before", pending->name));
+}
+
 bool Work::Handle::wait(Duration budget) {
   if (after) return await_function(budget);
   if (throw_or_tell() || outlived_group()) return true;
   if (budget > Duration::zero()) return wait_within(std::min(budget, Deadline::kMaxBudget));
   const group::Use use(state->access(), pending->timeout);
+  require_started();
   state->flight().await(*pending);
   return throw_or_tell();
 }
@@ -74,6 +83,7 @@ bool Work::Handle::wait_within(Duration budget) {
   const group::BriefTurn own_turn(state->access(), budget);
   if (!own_turn) return throw_or_tell();  // the call of another thread moves it on
   const group::Use use(state->access(), pending->timeout);
+  require_started();
   if (!pending->has_ended()) {
     group::Flight& flight = state->flight();
     group::Core& core = state->core();
@@ -127,6 +137,7 @@ bool Work::Handle::test() {
     return throw_or_tell();
   }
   const group::Use use(state->access());
+  require_started();
   group::Flight& flight = state->flight();
   flight.progress_all();
   if (!pending->has_ended()) {
@@ -148,7 +159,7 @@ void Work::Handle::hold_up(Stream stream) {
   if (!pending->ends_on_device) throw state->flight().ends_on_host(*pending);
   if (const auto failure = error()) throw *failure;
   try {
-    if (in_graph) return in_graph->hold_up(stream);
+    if (const auto& end = in_graph ? in_graph : pending->in_graph) return end->hold_up(stream);
     if (has_ended() || outlived_group()) return;
     // Messages are handed over, which may have to wait for the peer.
     const group::Use use(state->access(), pending->collective ? std::nullopt : std::optional(pending->timeout));

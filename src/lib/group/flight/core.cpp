@@ -51,7 +51,11 @@ void Core::throw_named(std::string_view named) const {
                   named));
 }
 
-void Core::throw_broken() const {
+void Core::throw_refused() const {
+  if (!broken_)
+    throw own_error(
+        ErrorCode::invalid_argument,
+        "a scope of coalesce() is open on this group, and takes i-forms of collectives only; end it before");
   throw Error(ErrorCode::aborted,
               fmt::format("the group broke before ({}: {}); destroy it and create it anew", to_string(broken_->code()),
                           broken_->message()),
@@ -95,6 +99,7 @@ void Core::fail_with_current(Diagnosis& diagnosis, std::string_view what) {
 void Core::break_with(const Error& cause) noexcept {
   if (broken_) return;
   broken_ = cause;
+  refuses_ = true;
   try {
     broken_ = with_world_rank(cause, surroundings().peers);
     // The host of the store may be what was lost.

@@ -99,11 +99,17 @@ class Core {
 
   // ---- Requires for the rest: the group's lock is held.
 
-  // The same, and throws aborted if the group is broken.
+  // The same, and throws aborted if the group is broken, and invalid_argument while a scope collects calls.
   void check_name(std::string_view named) const {
-    if (broken_) throw_broken();
+    if (refuses_) throw_refused();
     check_named(named);
   }
+  // A scope collects calls (<col/coalescing.hpp>), from now on or no more.
+  void collect(bool on) {
+    is_collecting_ = on;
+    refuses_ = on || broken_.has_value();
+  }
+  bool is_collecting() const { return is_collecting_; }
   const std::optional<Error>& broken() const { return broken_; }
   // Breaks the group.
   [[noreturn]] void fail(const Error& cause);
@@ -116,7 +122,7 @@ class Core {
 
  private:
   [[noreturn]] void throw_named(std::string_view named) const;
-  [[noreturn]] void throw_broken() const;
+  [[noreturn]] void throw_refused() const;
 
   Spec spec_;
   const core::ForkGuard fork_guard_;
@@ -127,6 +133,8 @@ class Core {
   core::Trace::Cursor cursor_ = {};
   std::function<void(const Error&)> on_break_;
   std::optional<Error> broken_;
+  bool is_collecting_ = false;
+  bool refuses_ = false;  // because of one of these two
 };
 
 }  // namespace col::group

@@ -230,12 +230,17 @@ bool Flight::move_on(Pending& pending) {
     if (pending.ticket && pending.channel->test(*pending.ticket)) pending.ticket.reset();
     return !pending.ticket;
   }
-  bool all = true;
+  bool all = std::ranges::all_of(pending.parts, [](const PendingPtr& part) { return part->has_ended(); });
   for (Leg& leg : pending.legs) all = mailbox_.progress(leg, pending) && all;
   return all;
 }
 
 void Flight::finish(Pending& pending) {
+  if (!pending.parts.empty()) {  // each of them has been noted
+    pending.began_ns = 0;
+    pending.parts.clear();
+    return pending.end();
+  }
   if (pending.began_ns != 0) core_.note_wait(std::exchange(pending.began_ns, 0));
   note_end(pending);
   pending.staging.reset();
@@ -338,8 +343,16 @@ void Flight::end_record(Pending& pending) {
     core_.record()->end(core_.name());
 }
 
+// Each as in a wait of its own, which names it if it does not end.
+void Flight::await_parts(const Pending& pending) {
+  const Deadline limit = Deadline::after(pending.timeout);
+  const std::vector<PendingPtr> parts = pending.parts;  // finish() clears them
+  for (const PendingPtr& part : parts) await(*part, limit);
+}
+
 void Flight::await(Pending& pending) {
   progress_all();
+  if (!pending.parts.empty()) await_parts(pending);
   await(pending, pending.timeout);
 }
 
@@ -354,10 +367,16 @@ void Flight::hold_up(Stream stream, Pending& pending) {
   if (lanes_.hosted() != nullptr) wait.meanwhile([this] { progress_hosted(); });
   DeviceExtension& gpu = *lanes_.own().gpu;
   std::vector<std::shared_ptr<const DeviceEnd>> ends;
-  try {
-    if (pending.ticket) ends.push_back(gpu.end_of(*pending.ticket, wait));
-    for (const Leg& leg : pending.legs) {
+  const auto look = [&](const Pending& one) {
+    if (one.ticket) ends.push_back(gpu.end_of(*one.ticket, wait));
+    for (const Leg& leg : one.legs) {
       if (leg.posted && !leg.done) ends.push_back(gpu.end_of(leg.ticket, wait));
+    }
+  };
+  try {
+    look(pending);
+    for (const PendingPtr& part : pending.parts) {
+      if (!part->has_ended()) look(*part);
     }
   } catch (...) {
     core_.fail_with_current(diagnosis.get(), pending.name);

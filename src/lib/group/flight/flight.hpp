@@ -117,6 +117,7 @@ class Flight {
   bool move_on(Pending& pending);
   template <class Limit>  // a Deadline, or a Duration that begins when the rank really waits
   void await(Pending& pending, const Limit& limit);
+  void await_parts(const Pending& pending);
   void await_until(Pending& pending, WaitContext& wait);
   void block(Pending& pending, WaitContext& wait, int turn);
 

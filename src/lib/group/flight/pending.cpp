@@ -73,6 +73,8 @@ void Pending::reset() {
   began = 0;
   words.clear();
   legs.clear();
+  parts.clear();
+  is_collected = false;
   in_counts.clear();
   out_counts.clear();
   decision.reset();
@@ -96,6 +98,10 @@ void Pending::reset() {
 
 std::vector<Operation> Pending::describe(int rank, int size) const {
   if (collective) return {operation_of(*this, sequence, rank, size)};
+  if (!parts.empty()) {
+    const auto first = std::ranges::find_if(parts, [](const auto& part) { return !part->has_ended(); });
+    return (first != parts.end() ? *first : parts.front())->describe(rank, size);
+  }
   std::vector<Operation> operations;
   const auto add = [&](const Leg& leg) {
     operations.push_back(describe_leg(leg, rank, size));

@@ -59,6 +59,8 @@ class Pending : public CollectiveCall {
   std::uint64_t began_ns = 0;
   std::optional<Collective> brief = {};  // set while its record is that of RankRecord::begin_briefly()
   std::vector<Leg> legs = {};
+  std::vector<std::shared_ptr<Pending>> parts = {};  // of what ends when several others have: these
+  bool is_collected = false;                         // a scope that has not ended will start it
 
   Channel* channel = nullptr;   // collectives: the channel that it uses
   Stream stream = {};           // the stream of copies from and to the GPU

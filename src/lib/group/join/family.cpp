@@ -173,6 +173,7 @@ std::vector<Family::Wish> Family::exchange_wishes(Wish own) {
   const CommonMemoryExtension* const memory = lanes_.own().memory;
   own.has_nursery = memory != nullptr && memory->has_nursery();
   own.uses_gpu = current_gpu().has_value();
+  own.can_split = lanes_.own().gpu != nullptr && lanes_.own().gpu->can_split();
   return exchange(own);
 }
 
@@ -200,6 +201,30 @@ Connected Family::relatives(std::span<const int> ranks, const std::vector<Wish>&
   return known;
 }
 
+// Every rank of this group calls it; null on those that join no other rank.
+std::unique_ptr<Channel> Family::split_channel(std::span<const int> ranks, const std::string& child,
+                                               const Connected& known) {
+  const auto self = std::find(ranks.begin(), ranks.end(), core_.rank());
+  const bool joins = self != ranks.end() && ranks.size() > 1;
+  ConnectRequest request;
+  if (joins) {
+    request.group = child;
+    request.rank = static_cast<int>(self - ranks.begin());
+    request.size = static_cast<int>(ranks.size());
+    request.store = make_prefix_store(core_.surroundings().scope, fmt::format("split/{:016x}", known.token));
+    request.peers = known.peers;
+    request.token = known.token;
+    request.is_high_priority_stream = is_high_priority_stream_;
+    request.settings = nccl_settings_;
+  }
+  WaitContext wait = core_.waiting(Deadline::after(core_.timeout()));
+  try {
+    return lanes_.own().gpu->split(joins ? ranks : std::span<const int>(), request, wait);
+  } catch (const Error& error) {
+    core_.fail(error);
+  }
+}
+
 // Connects `ranks` by memory that the ranks of this group have in common: the first of them says where. Every rank of
 // this group calls it. Without such memory they need not meet either, if they do not run on GPUs, but have to connect.
 // Nothing on a rank that is not listed.
@@ -209,6 +234,11 @@ std::optional<Connected> Family::connect(std::span<const int> ranks, const std::
   const bool on_host = core_.device().type == Device::Type::cpu && lanes_.backend() != "self";
   const auto self = std::find(ranks.begin(), ranks.end(), core_.rank());
   const bool joins = self != ranks.end() && ranks.size() > 1;
+  if (std::all_of(wishes.begin(), wishes.end(), [](const Wish& wish) { return wish.can_split; })) {
+    known.on_gpu = split_channel(ranks, child, known);
+    if (!joins) return {};
+    return known;
+  }
   if (!std::all_of(wishes.begin(), wishes.end(), [](const Wish& wish) { return wish.has_nursery; })) {
     if (!joins || !on_host) return {};
     return known;
@@ -243,6 +273,7 @@ Group Family::split(std::string_view kind, int color, int key) {
   std::optional<Connected> connected;
   {
     const Use use(access_, core_.timeout());
+    core_.check_name("default");
     // Counted by every rank, also by one that joins nothing.
     child = fmt::format("{}/{}{}", core_.name(), kind, ++children_);
     const std::string base = child;
@@ -267,6 +298,7 @@ Group Family::split(std::string_view kind, int color, int key) {
 
 std::vector<Family::Wish> Family::ask(std::span<const int> ranks, const std::string& name) {
   const Use use(access_, core_.timeout());
+  core_.check_name("default");
   const bool joins = std::find(ranks.begin(), ranks.end(), core_.rank()) != ranks.end();
   core::Hash hash;
   hash.add(name).add(ranks.size());
@@ -304,7 +336,8 @@ Group Family::make(std::span<const int> ranks, std::string child, std::optional<
                  .rank = static_cast<int>(self - ranks.begin()),
                  .world_size = static_cast<int>(ranks.size()),
                  .timeout = core_.timeout(),
-                 .is_high_priority_stream = is_high_priority_stream_};
+                 .is_high_priority_stream = is_high_priority_stream_,
+                 .nccl_settings = nccl_settings_};
   if (lanes_.backend() != "self") spec.backend_name = lanes_.backend();
   // A group of GPUs is made on that which the thread has made current, whatever this rank's number in it.
   const bool elsewhere = core_.device().type == Device::Type::cuda && current_gpu() != core_.device().index;

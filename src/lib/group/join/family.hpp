@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <col/group.hpp>
@@ -29,13 +31,14 @@ class Family {
   };
 
   Family(Core& core, Lanes& lanes, Access& access, Collectives& collectives, const Host& host,
-         bool is_high_priority_stream)
+         bool is_high_priority_stream, std::string nccl_settings)
       : core_(core),
         lanes_(lanes),
         access_(access),
         collectives_(collectives),
         host_(host),
-        is_high_priority_stream_(is_high_priority_stream) {}
+        is_high_priority_stream_(is_high_priority_stream),
+        nccl_settings_(std::move(nccl_settings)) {}
 
   // What a rank says before groups are made from this one.
   struct Wish {
@@ -44,6 +47,7 @@ class Family {
     bool taken = false;       // it is in a group of that name already
     bool uses_gpu = false;    // it has made a GPU current
     bool has_nursery = false;
+    bool can_split = false;  // the channel for GPUs can make that of a new group
   };
 
   // The new names are derived from this one's, by `kind`. Collective over this group.
@@ -62,6 +66,7 @@ class Family {
   std::vector<Wish> exchange_wishes(Wish own);
   void require_free(std::string_view call, const std::vector<Wish>& wishes, const std::string& name) const;
   Connected relatives(std::span<const int> ranks, const std::vector<Wish>& wishes);
+  std::unique_ptr<Channel> split_channel(std::span<const int> ranks, const std::string& child, const Connected& known);
   std::optional<Connected> connect(std::span<const int> ranks, const std::string& child,
                                    const std::vector<Wish>& wishes);
   Group make(std::span<const int> ranks, std::string child, std::optional<Connected> connected);
@@ -74,6 +79,7 @@ class Family {
   Collectives& collectives_;
   const Host& host_;
   const bool is_high_priority_stream_;
+  const std::string nccl_settings_;
   std::uint64_t children_ = 0;     // calls of split()
   std::uint64_t connectings_ = 0;  // calls of connect()
   std::uint64_t shrinks_ = 0;      // calls of shrink()

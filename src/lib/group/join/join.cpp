@@ -213,7 +213,7 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   // So that others see what this rank waits in.
   if (request.record != nullptr) request.record->begin(spec.name, 0, "init_group", 0);
   const auto name_scope = name_scope_of(request);
-  const Connected* const relatives = request.relatives;
+  Connected* const relatives = request.relatives;
   const Roster roster = relatives != nullptr ? roster_of(*relatives) : meet_others(request, wanted, *name_scope, wait);
 
   GroupParts parts;
@@ -243,6 +243,7 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   connect.token = roster.token;
   connect.socket_ifname = core::env::get("COL_SOCKET_IFNAME").value_or("");
   connect.is_high_priority_stream = spec.is_high_priority_stream;
+  connect.settings = spec.nccl_settings;
   if (factory.device() == Device::Type::cpu) {
     parts.connections.why_staged = std::move(why_not);
   } else {
@@ -254,7 +255,8 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
     parts.connections.host_channel = on_host.connect(beside, wait);
     parts.connections.host_backend = on_host.name();
   }
-  parts.connections.channel = factory.connect(connect, wait);
+  parts.connections.channel = relatives != nullptr && relatives->on_gpu != nullptr ? std::move(relatives->on_gpu)
+                                                                                   : factory.connect(connect, wait);
   if (spec.rank == 0) {
     // Every rank has read it, or it would not be connected.
     if (relatives == nullptr) forget(roster, *name_scope, wait);
@@ -264,6 +266,7 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   parts.core.device = parts.connections.device();
   parts.core.timeout = timeout;
   parts.is_high_priority_stream = spec.is_high_priority_stream;
+  parts.nccl_settings = spec.nccl_settings;
   begin_record(request, roster.token);
   return parts;
 }
@@ -287,6 +290,7 @@ GroupParts join_alone(const JoinRequest& request, JoinObserver& observer, Durati
   parts.core.surroundings.scope = make_memory_store();  // for a wait for oneself, which asks what the others say
   parts.core.timeout = timeout;
   parts.is_high_priority_stream = spec.is_high_priority_stream;
+  parts.nccl_settings = spec.nccl_settings;
   BackendFactory* const factory = backend_of_device(spec);
   if (factory == nullptr) {
     core::log::info("group '{}': a world of one, no backend needed", spec.name);
@@ -299,6 +303,7 @@ GroupParts join_alone(const JoinRequest& request, JoinObserver& observer, Durati
   connect.store = parts.core.surroundings.scope;
   connect.peers = parts.core.surroundings.peers;
   connect.is_high_priority_stream = spec.is_high_priority_stream;
+  connect.settings = spec.nccl_settings;
   parts.connections.channel = factory->connect(connect, wait);
   parts.connections.backend = factory->name();
   parts.core.device = parts.connections.device();
@@ -332,6 +337,7 @@ GroupParts join_connected(const JoinRequest& request, Connected connected) {
   parts.connections.why_staged = fmt::format("the group's backend is {}", connected.backend);
   parts.connections.backend = std::move(connected.backend);
   parts.is_high_priority_stream = spec.is_high_priority_stream;
+  parts.nccl_settings = spec.nccl_settings;
   if (spec.rank == 0) {
     ConnectRequest connect;
     connect.size = spec.world_size;

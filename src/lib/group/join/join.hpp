@@ -25,7 +25,7 @@ struct JoinRequest {
   const std::vector<int>& members;  // the job's ranks of the group, in order; empty: not known before they meet
   bool write_record = true;         // false if the group is adopted by a record that somebody else wrote
   bool names_wire = false;  // the backend of `spec` is what the ranks of different hosts use: see fitting_backend()
-  const Connected* relatives = nullptr;  // the ranks know one another by a group that they have in common
+  Connected* relatives = nullptr;  // the ranks know one another by a group that they have in common
 };
 
 // What two processes, or two attempts of one, never have in common.
@@ -42,6 +42,7 @@ struct GroupParts {
   Core::Spec core;  // without what comes from the context
   Connections connections;
   bool is_high_priority_stream = false;
+  std::string nccl_settings = {};
 };
 
 // Blocks until all ranks have joined. Errors as for Context::init_group.
@@ -50,6 +51,7 @@ GroupParts join(const JoinRequest& request);
 // Ranks of another group that have connected already, or that need not meet to do so.
 struct Connected {
   std::unique_ptr<Channel> channel = {};  // null: they have not connected
+  std::unique_ptr<Channel> on_gpu = {};   // the channel for GPUs, beside one over the host that is still to be made
   std::string backend = {};
   std::uint64_t token = 0;           // as of ConnectRequest
   std::vector<PeerInfo> peers = {};  // in rank order

@@ -8,8 +8,6 @@
 
 namespace col::group {
 
-namespace {
-
 Request request_of(const Call& call, const Options& options) {
   if (static_cast<std::size_t>(call.collective) >= kCollectives.size() || row_of(call.collective).is_message)
     throw Error(
@@ -24,8 +22,6 @@ Request request_of(const Call& call, const Options& options) {
           .root = options.root,
           .stream = options.stream};
 }
-
-}  // namespace
 
 void Collectives::run(const Call& call, const Options& options) {
   const Use use(access_, core_.timeout_of(options));
@@ -65,6 +61,7 @@ void Collectives::run_over(Lane* lane, Request request, const Options& options) 
 
 PendingPtr Collectives::start(const Call& call, const Options& options) {
   const Use use(access_);
+  if (core_.is_collecting()) return collect(call, options);
   PendingPtr pending;
   // A Work, or the flight itself, may still hold the one that was made before.
   if (const PendingPtr& known = slot_of(call);

@@ -14,6 +14,9 @@
 
 namespace col::group {
 
+// The call as a backend gets it. Throws invalid_argument if it is no collective.
+Request request_of(const Call& call, const Options& options);
+
 class Collectives {
  public:
   Collectives(Core& core, Lanes& lanes, Flight& flight, Access& access, Starter& starter)
@@ -25,6 +28,15 @@ class Collectives {
   void run_on_host(Request request, const Options& options);
   // Null if this rank is alone: the call has ended.
   PendingPtr start(const Call& call, const Options& options);
+  // From now on, start() collects calls: <col/coalescing.hpp>.
+  void begin_scope();
+  // Starts them. Returns what ends when all have; null if there are none.
+  PendingPtr end_scope();
+  // Makes none of them. Their error is `why`. Requires: the group's lock is held.
+  void drop_collected(const Error& why) noexcept;
+  void cancel_scope();
+  bool is_in_scope(ConstTensorView memory) const;
+
   // As run(), over the lane; null: over that which serves the call. Requires: this thread has a Use.
   void run_over(Lane* lane, Request request, const Options& options);
 
@@ -37,6 +49,14 @@ class Collectives {
   PendingPtr& slot_of(const AnyCall& call);
   void begin_again(Pending& known, const Options& options, bool blocks);
   void keep(const PendingPtr& pending);
+
+  // coalesce.cpp
+  struct Collected {
+    PendingPtr pending;
+    ConstTensorView read, written;  // the user's buffers; one of them if it is in place
+  };
+  PendingPtr collect(const Call& call, const Options& options);
+  void check_apart(const std::vector<Collected>& calls) const;
 
   // pieces.cpp: long calls over the host in a group whose ranks may give memory of GPUs are cut into pieces, so that
   // one is copied while another is on its way.
@@ -54,6 +74,7 @@ class Collectives {
   // Native calls that may come again, by slot_of(): a power of two.
   static constexpr std::size_t kRepeated = 128;
   std::array<PendingPtr, kRepeated> repeated_;
+  std::vector<Collected> collected_;  // in the order of the calls
 };
 
 }  // namespace col::group

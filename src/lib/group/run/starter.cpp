@@ -1,7 +1,9 @@
 #include "group/run/starter.hpp"
 
+#include <cstddef>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "core/hash.hpp"
 #include "core/job/record_words.hpp"
@@ -37,6 +39,18 @@ Starter::Starter(Core& core, Lanes& lanes, Stager& stager, Flight& flight)
 
 PendingPtr Starter::begin(Lane* over, Request&& request, const Options& options, bool asynchronous, Piece piece) {
   core_.check_name(options.group);
+  const PendingPtr pending = prepare(over, std::move(request), options, asynchronous, piece);
+  if (!pending) return pending;
+  number(*pending);
+  announce(*pending);
+  if (pending->decision->plan)
+    flight_.launch(pending);
+  else if (asynchronous)
+    start_native(pending);
+  return pending;
+}
+
+PendingPtr Starter::prepare(Lane* over, Request&& request, const Options& options, bool asynchronous, Piece piece) {
   check(request, core_.shape());
   Lane& lane = over != nullptr ? *over : lanes_.lane_for(request, wishes_of(options, asynchronous));
   auto staging = stager_.stage(request, lane.device);
@@ -67,18 +81,53 @@ PendingPtr Starter::begin(Lane* over, Request&& request, const Options& options,
   request.out_counts = pending->out_counts;
   pending->call = fingerprint(core_.token(), request, pending->form);
   pending->request = std::move(request);
-  number(*pending);
-  announce(*pending);
-  if (pending->decision->plan)
-    flight_.launch(pending);
-  else if (asynchronous)
-    start_native(pending);
   return pending;
 }
 
 void Starter::ask_device(DeviceExtension& gpu, Request& request) {
   request.is_captured = gpu.is_captured(request.stream);
   gpu.check(request);
+}
+
+void Starter::begin_together(std::span<const PendingPtr> calls, std::string_view part_of) {
+  std::vector<PendingPtr> on_gpu;
+  for (const PendingPtr& pending : calls) {
+    pending->form.part_of = part_of;
+    pending->call = fingerprint(core_.token(), pending->request, pending->form);
+    number(*pending);
+    announce(*pending);
+    if (pending->decision->plan)
+      flight_.launch(pending);
+    else if (lanes_.gpu_of(pending->channel) != nullptr)
+      on_gpu.push_back(pending);
+    else
+      start_native(pending);
+  }
+  if (!on_gpu.empty()) start_on_gpu(on_gpu);
+}
+
+void Starter::start_on_gpu(std::span<const PendingPtr> calls) {
+  const Pending& first = *calls.front();
+  LateDiagnosis diagnosis(core_.surroundings(), first);
+  WaitContext wait = core_.waiting(first.timeout, &diagnosis);
+  if (lanes_.hosted() != nullptr) wait.meanwhile([this] { flight_.progress_hosted(); });
+  try {
+    std::vector<const Request*> requests;
+    for (const PendingPtr& pending : calls) {
+      core_.pass_fault(pending->sequence);
+      Flight::fetch(*pending, wait);
+      requests.push_back(&pending->request);
+    }
+    DeviceExtension& gpu = *lanes_.gpu_of(first.channel);
+    const std::vector<Ticket> tickets = gpu.start_together(requests, wait);
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      calls[i]->ticket = tickets[i];
+      if (calls[i]->request.is_captured) calls[i]->in_graph = gpu.end_of(tickets[i], wait);
+      flight_.add(calls[i]);
+    }
+  } catch (...) {
+    core_.fail_with_current(diagnosis.get(), first.form.part_of);
+  }
 }
 
 // A world of one, or of none other than this rank where its device cannot do what is asked.

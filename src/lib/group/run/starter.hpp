@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include <col/backend.hpp>
 #include <col/group.hpp>
@@ -20,6 +22,11 @@ class Starter {
   // Checks the call, gives it its number, and launches it when it need not block. One that blocks is for run_native().
   // Null if this rank is alone: the call has ended. `over`: null for the lane that serves it.
   PendingPtr begin(Lane* over, Request&& request, const Options& options, bool asynchronous, Piece piece = {});
+  // The first part of begin(): checks the call, and decides how it runs. Null as above.
+  PendingPtr prepare(Lane* over, Request&& request, const Options& options, bool asynchronous, Piece piece = {});
+  // The second part for several calls that need not block, which start together. `part_of`: as of CallForm; it lives
+  // forever.
+  void begin_together(std::span<const PendingPtr> calls, std::string_view part_of);
   // Gives a call its number.
   void number(Pending& pending);
   // Begins a call that blocks, where that can be done in a moment. Requires: it has its number.
@@ -36,6 +43,7 @@ class Starter {
   std::uint64_t last() const { return sequence_; }  // the number of the last collective
 
  private:
+  void start_on_gpu(std::span<const PendingPtr> calls);
   void run_alone(const Request& request, const Options& options, Staging* staging);
 
   Core& core_;

@@ -334,6 +334,22 @@ class COL_EXPORT DeviceExtension {
   // only the host can tell the end, which is the default. Errors as wait(); one that the peers cause breaks the
   // channel.
   virtual std::shared_ptr<const DeviceEnd> end_of(Ticket ticket, WaitContext& wait);
+  // As Channel::start_native() for each of them, in one launch as far as that is possible. They are independent, and
+  // name one stream. All ranks start the same ones together. Returns their tickets, in order.
+  virtual std::vector<Ticket> start_together(std::span<const Request* const> requests, WaitContext& wait) = 0;
+  // Tells the backend of memory that others have allocated on the device, so that calls need not copy it. Not
+  // collective. The memory is forgotten with the last pointer to what this returns, or with the channel. Throws
+  // invalid_argument if it is no memory of the device, and unavailable, which break nothing; and errors as
+  // start_native().
+  // The default is unavailable.
+  virtual std::shared_ptr<void> register_memory(void* memory, std::size_t bytes, WaitContext& wait);
+  // Whether split() can make channels now; not, if what is in flight is in its way. The default is false.
+  virtual bool can_split() const noexcept;
+  // Makes the channel of a new group of `ranks`, in their order; or, if there are none, helps the others to make
+  // theirs, and returns null. It shares connections and memory with this one, and what breaks one of them breaks all.
+  // `request`: as for BackendFactory::connect(). Every rank of this channel calls it, and can_split() has been true on
+  // all of them. Errors as start_native().
+  virtual std::unique_ptr<Channel> split(std::span<const int> ranks, const ConnectRequest& request, WaitContext& wait);
   // Null if the channel has no calls over several GPUs. The object lives as long as the channel.
   virtual MultiChannel* multi() = 0;
 };
@@ -473,6 +489,8 @@ struct ConnectRequest {
   std::string socket_ifname;        // COL_SOCKET_IFNAME: a name or a comma-separated list; empty: the backend chooses
   // For backends of devices: the channel makes its streams with the highest priority that the device has.
   bool is_high_priority_stream = false;
+  // For backends of devices: GroupSpec::nccl_settings.
+  std::string settings = {};
 };
 
 class COL_EXPORT BackendFactory {

@@ -35,6 +35,11 @@ struct COL_EXPORT GroupSpec {
   // captured keeps the priority of that stream. Sub-groups inherit the flag. Ranks need not agree on it. Backends for
   // host memory have no streams and ignore it.
   bool is_high_priority_stream = false;
+  // Settings of NCCL for this group, by name: "cta_policy=efficiency,max_ctas=8". docs/gpu.md lists them. They win over
+  // COL_NCCL_SETTINGS, name by name, and NCCL's own variables win over both. All ranks need the same, else the group is
+  // a mismatch. invalid_argument: an unknown name, or a value that does not fit. unavailable: this NCCL is too old for
+  // it. Sub-groups inherit them. Other backends do not look at them.
+  std::string nccl_settings = {};
 };
 
 // The place of this process in its job, or of this thread if threads play the ranks. from_environment() fills it from

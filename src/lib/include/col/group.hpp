@@ -15,6 +15,7 @@
 //   collectives      allreduce, reduce, scan, reduce_scatter, broadcast, allgather, gather, scatter, alltoall, barrier
 //   messages         send, recv, sendrecv, batch
 //   asynchronous     iallreduce, isend, ...: start an operation and return a Work, see <col/work.hpp>
+//   coalesce         several collectives that are started together: one launch on GPUs, see <col/coalescing.hpp>
 //   calls as data    run(Call), start(Call): the core of all collectives above
 //   objects          broadcast_object, send_object, ...: strings, structs and vectors of any length
 //   memory           alloc(): buffers that the ranks of a node share
@@ -77,7 +78,8 @@
 #include <type_traits>
 #include <vector>
 
-#include <col/context.hpp>  // IWYU pragma: export
+#include <col/coalescing.hpp>  // IWYU pragma: export
+#include <col/context.hpp>     // IWYU pragma: export
 #include <col/error.hpp>
 #include <col/export.hpp>
 #include <col/job.hpp>
@@ -263,6 +265,10 @@ class COL_EXPORT Group {
   Work irecv_any(TensorView data, const Options& options = {});
   Work ibatch(std::span<const Message> messages, const Options& options = {});
 
+  // The i-forms of collectives that follow are collected until the scope ends, and then started together: see
+  // <col/coalescing.hpp>. Throws invalid_argument if the group has such a scope already.
+  [[nodiscard]] Coalescing coalesce();
+
   // ---- Calls as data ------------------------------------------------------------------------------------------------
 
   // The core of the methods above, for programs that have the call as data: tools, tests, bindings to other languages.
@@ -406,7 +412,9 @@ class COL_EXPORT Group {
   // clang-format on
 
  private:
+  friend class Coalescing;
   friend class Context;
+  friend class RegisteredMemory;
   friend class Work;
   explicit Group(std::shared_ptr<State> state);
   State& state() const;

@@ -17,9 +17,11 @@
 
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <new>
 #include <utility>
 
+#include <col/error.hpp>
 #include <col/export.hpp>
 #include <col/group.hpp>
 
@@ -48,6 +50,43 @@ namespace col {
 //
 // Thread safe.
 COL_EXPORT void free(void* memory);
+
+// Memory of a GPU that something else has allocated, as PyTorch's allocator does, made known to NCCL. Where NCCL can
+// (over NVLink with NVLS, over InfiniBand), it then moves the data without a copy through memory of its own. Which
+// buffers gain from that, and what they must be made of, is NCCL's matter: see "User Buffer Registration" in its guide.
+// Results are the same either way.
+//
+//   col::RegisteredMemory segment(pointer, bytes, world);
+//
+// For groups of backend nccl. In others, it throws unavailable: memory that ranks share comes from alloc() there.
+//
+// Not collective, but NCCL has a rule for it: if one rank passes registered memory to a call, all ranks must, and both
+// the input and the output. Register on all ranks what the same calls use. Offsets need not be equal, because col does
+// not ask for NCCL's symmetric kernels.
+//
+// The memory stays its owner's, who frees it after release() or after the end of the group. One thread at a time.
+class COL_EXPORT RegisteredMemory {
+ public:
+  RegisteredMemory() = default;  // nothing
+  // Throws invalid_argument (no memory of this rank's GPU, to its end; no bytes), and unavailable. They break nothing.
+  // Other errors as for every call. May be of any alignment; NCCL rounds to pages.
+  RegisteredMemory(void* memory, std::size_t bytes, const Group& group);
+  // As release(). What cannot be released stays registered until the end of the group, and a warning is logged.
+  ~RegisteredMemory();
+  RegisteredMemory(RegisteredMemory&& other) noexcept = default;
+  RegisteredMemory& operator=(RegisteredMemory&& other) noexcept;
+
+  explicit operator bool() const noexcept { return registration_ != nullptr; }
+  // NCCL forgets the memory. Throws invalid_argument, and changes nothing, if an operation that has not ended uses it,
+  // or if another thread uses the group. Does nothing the second time.
+  void release();
+
+ private:
+  std::shared_ptr<void> registration_;  // shared with nobody: what the backend has given
+  std::weak_ptr<Group::State> state_;
+  void* memory_ = nullptr;
+  std::size_t bytes_ = 0;
+};
 
 namespace detail {
 // As free(), for destructors: memory that cannot be freed is kept, and a warning is logged.

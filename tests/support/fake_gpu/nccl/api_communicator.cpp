@@ -105,7 +105,25 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newc
     auto parent = find_communicator(comm);
     parent->require_ready();
     require(color >= 0 || color == NCCL_SPLIT_NOCOLOR, "the color is negative");
-    auto child = std::make_shared<Communicator>(parent->device(), read_config(config, parent->config()));
+    auto child = std::make_shared<Communicator>(parent->device(), read_config(config, parent->config()),
+                                                parent->config().split_share ? parent.get() : nullptr);
+    if (!parent->config().blocking && !is_in_group()) {
+      // The parent is in progress, and the handle there at the end.
+      require_cuda(fake_gpu_retain_device(child->device()), "no context");
+      parent->perform([parent, child, color, key, newcomm, board = parent->next_child("split")] {
+        try {
+          child->join_split(*parent, board, color, key);
+        } catch (const Failure&) {
+          child->close();
+          throw;
+        }
+        if (color == NCCL_SPLIT_NOCOLOR)
+          child->close();
+        else
+          *newcomm = add_communicator(child);
+      });
+      return ncclInProgress;
+    }
     auto job = [parent, child, color, key, board = parent->next_child("split")] {
       child->join_split(*parent, board, color, key);
     };

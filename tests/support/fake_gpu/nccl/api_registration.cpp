@@ -50,6 +50,35 @@ ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) {
   });
 }
 
+ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle) {
+  return entry("ncclCommRegister", 21900, [&] {
+    auto communicator = find_communicator(comm);
+    require(handle != nullptr, "the handle's address is null");
+    require_buffer(*communicator, buff, size);
+    std::lock_guard lock(communicator->mutex);
+    {
+      std::lock_guard all(registry().mutex);
+      *handle = reinterpret_cast<void*>(registry().new_handle());
+    }
+    communicator->registrations[*handle] = {buff, size};
+    return ncclSuccess;
+  });
+}
+
+ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle) {
+  return entry("ncclCommDeregister", 21900, [&] {
+    auto communicator = find_communicator(comm);
+    std::lock_guard lock(communicator->mutex);
+    const auto found = communicator->registrations.find(handle);
+    require(found != communicator->registrations.end(), "not a registration of this communicator");
+    const auto [buff, size] = found->second;
+    if (fake_gpu_locate(reinterpret_cast<uint64_t>(buff), size).bytes == nullptr)
+      fake_gpu::die("memory was freed while it was registered");
+    communicator->registrations.erase(found);
+    return ncclSuccess;
+  });
+}
+
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t datatype,
                                       ncclScalarResidence_t residence, ncclComm_t comm) {
   return entry("ncclRedOpCreatePreMulSum", 21100, [&] {

@@ -50,6 +50,11 @@ std::atomic<size_t>& running_launches() {
   return *instance;
 }
 
+std::atomic<size_t>& launches_so_far() {
+  static auto* instance = new std::atomic<size_t>(0);
+  return *instance;
+}
+
 namespace {
 
 constexpr int kFirstVersionThatLooks = 22703;
@@ -77,22 +82,40 @@ Config read_config(const ncclConfig_t* config, const Config& otherwise) {
     return value == NCCL_CONFIG_UNDEF_INT || (value >= least && value <= most);
   };
   require(in_range(config->blocking, 0, 1), "the configuration's blocking is neither 0 nor 1");
-  require(in_range(config->minCTAs, 1, 64) && in_range(config->maxCTAs, 1, 64) &&
-              (config->minCTAs == NCCL_CONFIG_UNDEF_INT || config->maxCTAs == NCCL_CONFIG_UNDEF_INT ||
-               config->minCTAs <= config->maxCTAs),
+  // As there, an upper bound that is not set is below every lower one.
+  require(in_range(config->minCTAs, 1, 64) && in_range(config->maxCTAs, 1, 64) && config->minCTAs <= config->maxCTAs,
           "the configuration's minCTAs or maxCTAs is out of range");
   Config result = otherwise;
   if (config->blocking != NCCL_CONFIG_UNDEF_INT) result.blocking = config->blocking != 0;
+  result.settings.clear();
+  result.split_share = config->splitShare == 1;
   if (config->maxCTAs != NCCL_CONFIG_UNDEF_INT) result.max_ctas = config->maxCTAs;
   if (config->commName != NCCL_CONFIG_UNDEF_PTR) result.name = config->commName;
+  // A version does not look at what came later, and says nothing.
+  const auto take = [&](const char* name, int since, int value, int least, int most) {
+    if (value == NCCL_CONFIG_UNDEF_INT || version() < since) return;
+    require(in_range(value, least, most), std::string("the configuration's ") + name + " is out of range");
+    result.settings += (result.settings.empty() ? "" : " ") + std::string(name) + "=" + std::to_string(value);
+  };
+  take("minCTAs", 21700, config->minCTAs, 1, 64);
+  take("maxCTAs", 21700, config->maxCTAs, 1, 64);
+  take("splitShare", 21800, config->splitShare, 0, 1);
+  take("cgaClusterSize", 21700, config->cgaClusterSize, 0, 8);
+  take("trafficClass", 22600, config->trafficClass, 0, 255);
+  take("collnetEnable", 22700, config->collnetEnable, 0, 1);
+  take("CTAPolicy", 22700, config->CTAPolicy, 0, version() < 22800 ? 1 : 2);
+  take("nvlsCTAs", 22700, config->nvlsCTAs, 1, 64);
+  take("nChannelsPerNetPeer", 22800, config->nChannelsPerNetPeer, 1, 64);
+  take("nvlinkCentricSched", 22800, config->nvlinkCentricSched, 0, 1);
   return result;
 }
 
-Communicator::Communicator(int device, Config config)
+Communicator::Communicator(int device, Config config, const Communicator* family)
     : device_(device),
       config_(config),
       aborted_now_([this] { return aborted_.load(); }),
-      stopped_now_([this] { return aborted_.load() || revoked_.load(); }),
+      stopped_now_([this] { return aborted_.load() || revoked_.load() || family_stopped_->load(); }),
+      family_stopped_(family != nullptr ? family->family_stopped_ : std::make_shared<std::atomic<bool>>(false)),
       order_(order_of(device)) {}
 
 Communicator::~Communicator() = default;
@@ -173,6 +196,7 @@ void Communicator::revoke() {
 
 void Communicator::stop() {
   revoked_ = true;
+  *family_stopped_ = true;
   if (segment_ == nullptr) return;
   segment_->announce();
   segment_->wait(

@@ -13,6 +13,8 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "support/fake_gpu/nccl/operation.hpp"
 
@@ -21,7 +23,9 @@ namespace fake_nccl {
 // What of ncclConfig_t the stand-in heeds.
 struct Config {
   bool blocking = true;
+  bool split_share = false;
   int max_ctas = 0;            // 0: not told
+  std::string settings = {};   // what else it was told: "CTAPolicy=1 trafficClass=3"
   const char* name = nullptr;  // the program's, which keeps it as long as the communicator lives
 };
 Config read_config(const ncclConfig_t* config, const Config& otherwise);
@@ -48,7 +52,8 @@ struct LaunchOrder {
 
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
-  Communicator(int device, Config config);
+  // `family`: the communicator that it shares connections with, and its end by abort or revoke; null for none.
+  Communicator(int device, Config config, const Communicator* family = nullptr);
   ~Communicator();
 
   int rank() const { return rank_; }
@@ -103,6 +108,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::map<int, OwnOperator> operators;
   int next_operator = ncclNumOps;
   std::map<ncclWindow_t, Window> windows;
+  std::map<void*, std::pair<void*, size_t>> registrations;
 
  private:
   struct Pending;
@@ -126,6 +132,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::function<bool()> stopped_now_;  // aborted or revoked
   std::atomic<bool> aborted_{false};
   std::atomic<bool> revoked_{false};
+  std::shared_ptr<std::atomic<bool>> family_stopped_;  // one of those that share was aborted or revoked
   std::atomic<bool> revoke_hangs_{false};
   std::atomic<bool> abort_hangs_{false};
   std::atomic<bool> revoked_by_call_{false};
@@ -154,5 +161,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
 // The launches of this process that have not ended.
 std::atomic<size_t>& running_launches();
+// Those that have been given to streams so far.
+std::atomic<size_t>& launches_so_far();
 
 }  // namespace fake_nccl

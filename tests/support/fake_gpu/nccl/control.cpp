@@ -33,13 +33,15 @@ size_t fake_nccl_alive(const char* what) {
     std::lock_guard lock(registry().mutex);
     return registry().memory.size();
   }
-  if (word != "operators" && word != "windows") {
+  if (word != "operators" && word != "windows" && word != "registrations") {
     fake_gpu::die("fake_nccl_alive does not count '" + word + "'");
   }
   size_t count = 0;
   for (const auto& communicator : communicators) {
     std::lock_guard lock(communicator->mutex);
-    count += word == "operators" ? communicator->operators.size() : communicator->windows.size();
+    count += word == "operators" ? communicator->operators.size()
+             : word == "windows" ? communicator->windows.size()
+                                 : communicator->registrations.size();
   }
   return count;
 }
@@ -70,6 +72,17 @@ void fake_nccl_hang_abort(int rank) {
 
 void fake_nccl_release_aborts(void) {
   Communicator::release_aborts();
+}
+
+const char* fake_nccl_settings(void) {
+  thread_local std::string settings;
+  settings.clear();
+  for (const auto& communicator : all_communicators()) settings += communicator->config().settings + '\n';
+  return settings.c_str();
+}
+
+size_t fake_nccl_launches(void) {
+  return launches_so_far();
 }
 
 int fake_nccl_max_ctas(void) {

@@ -67,6 +67,10 @@ ncclResult_t begin(std::vector<GroupLaunch> launches) {
   for (const auto& launch : launches) launch.communicator->begin_connect(launch.operations);
   for (auto& launch : launches) {
     auto communicator = launch.communicator;
+    ++launches_so_far();
+    const auto collectives = std::count_if(launch.operations.begin(), launch.operations.end(),
+                                           [](const Operation& operation) { return !operation.point_to_point(); });
+    for (Operation& operation : launch.operations) operation.grouped = static_cast<uint32_t>(collectives);
     communicator->perform([communicator, operations = std::move(launch.operations),
                            streams = std::move(launch.streams)] { communicator->launch(operations, streams); });
   }
@@ -77,6 +81,10 @@ ncclResult_t begin(std::vector<GroupLaunch> launches) {
 
 void start_group() {
   ++group().depth;
+}
+
+bool is_in_group() {
+  return group().depth > 0;
 }
 
 void spoil_group(ncclResult_t code) {

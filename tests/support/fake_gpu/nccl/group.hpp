@@ -13,6 +13,7 @@ struct Joining {
 };
 
 void start_group();
+bool is_in_group();
 // What ncclGroupEnd returns; throws what went wrong.
 ncclResult_t end_group();
 // A call inside the group failed: nothing of the group will begin.

@@ -19,7 +19,8 @@ uint64_t fingerprint_of(const Operation& operation, size_t block) {
   for (uint64_t part : {static_cast<uint64_t>(paired ? Collective::send : operation.collective),
                         static_cast<uint64_t>(operation.count), static_cast<uint64_t>(operation.type),
                         static_cast<uint64_t>(paired ? Reduction::Kind::sum : operation.reduction.kind),
-                        static_cast<uint64_t>(paired ? 0 : operation.root), static_cast<uint64_t>(block)}) {
+                        static_cast<uint64_t>(paired ? 0 : operation.root), static_cast<uint64_t>(block),
+                        static_cast<uint64_t>(paired ? 0 : operation.grouped)}) {
     hash = (hash ^ part) * 0x100000001b3;
   }
   return hash;

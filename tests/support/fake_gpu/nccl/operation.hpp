@@ -41,6 +41,7 @@ struct Operation {
   Reduction reduction;
   int root;               // root or peer
   uint64_t symmetry = 0;  // see TransferHead
+  uint32_t grouped = 1;   // collectives in its group, this one included
 
   const Shape& shape() const { return shape_of(collective); }
   bool point_to_point() const { return collective == Collective::send || collective == Collective::receive; }

@@ -1,0 +1,166 @@
+// Calls that a scope collects: <col/coalescing.hpp>.
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "group/call/checks.hpp"
+#include "group/run/collectives.hpp"
+
+namespace col::group {
+namespace {
+
+// "coalesce of 3": part of what ranks compare, because NCCL needs the same groups on all of them. It lives forever.
+std::string_view name_of_scope(std::size_t calls) {
+  static std::mutex mutex;
+  static auto* const names = new std::map<std::size_t, std::string>;
+  const std::lock_guard lock(mutex);
+  std::string& name = (*names)[calls];
+  if (name.empty()) name = fmt::format("coalesce of {}", calls);
+  return name;
+}
+
+}  // namespace
+
+void Collectives::begin_scope() {
+  const Use use(access_);
+  core_.check_name("default");
+  core_.collect(true);
+}
+
+PendingPtr Collectives::collect(const Call& call, const Options& options) {
+  core_.check_named(options.group);
+  Request request = request_of(call, options);
+  if (!collected_.empty() && options.stream.handle != collected_.front().pending->stream.handle)
+    throw core_.own_error(
+        ErrorCode::invalid_argument,
+        fmt::format("{}: the calls of one scope of coalesce() run in one stream, and this one names another than the "
+                    "first; give both the same Options::stream",
+                    to_string(call.collective)));
+  Collected collected;
+  collected.pending = starter_.prepare(nullptr, std::move(request), options, true);
+  if (!collected.pending) return nullptr;
+  const CollectiveRow& row = row_of(call.collective);
+  const bool is_root = core_.rank() == options.root;
+  if (row.has_input(is_root)) collected.read = call.in;
+  const bool only_reads = call.collective == Collective::broadcast && is_root;
+  if (row.has_output(is_root)) (only_reads ? collected.read : collected.written) = call.out;
+  if (overlaps(collected.read, collected.written)) {  // in place: one of them is a part of the other
+    if (collected.read.bytes() > collected.written.bytes()) collected.written = collected.read;
+    collected.read = {};
+  }
+  collected.pending->is_collected = true;
+  collected_.push_back(collected);
+  return collected.pending;
+}
+
+PendingPtr Collectives::end_scope() {
+  const Use use(access_);
+  core_.collect(false);
+  core_.check_name("default");
+  if (collected_.empty()) return nullptr;
+  try {
+    check_apart(collected_);
+  } catch (const Error& error) {
+    drop_collected(error);
+    throw;
+  }
+  std::vector<PendingPtr> calls;
+  for (Collected& one : std::exchange(collected_, {})) {
+    one.pending->is_collected = false;
+    calls.push_back(std::move(one.pending));
+  }
+  const PendingPtr all = flight_.acquire();
+  all->name = "coalesce";
+  all->collective = false;
+  all->timeout = {};
+  all->parts = calls;
+  for (const PendingPtr& pending : calls) all->timeout = std::max(all->timeout, pending->timeout);
+  try {
+    starter_.begin_together(calls, name_of_scope(calls.size()));
+    all->ends_on_device = std::ranges::all_of(calls, [](const auto& call) { return call->ends_on_device; });
+    all->in_graph = calls.back()->in_graph;  // in one stream, so it is the end of all
+    flight_.add(all);
+    flight_.progress_all();
+  } catch (...) {
+    // Those that were in flight have their error. Others may have begun the rest.
+    if (!core_.broken()) core_.break_with(core_.own_error(ErrorCode::aborted, "coalesce: the calls cannot be started"));
+    calls.push_back(all);
+    for (const PendingPtr& pending : calls) {
+      if (pending->has_ended()) continue;
+      pending->error = core_.broken();
+      pending->end();
+    }
+    throw;
+  }
+  return all;
+}
+
+void Collectives::drop_collected(const Error& why) noexcept {
+  for (const Collected& one : collected_) {
+    one.pending->is_collected = false;
+    one.pending->staging.reset();
+    one.pending->error = why;
+    one.pending->end();
+  }
+  collected_.clear();
+  core_.collect(false);
+}
+
+void Collectives::cancel_scope() {
+  const Use use(access_);
+  drop_collected(core_.own_error(ErrorCode::aborted, "the scope of coalesce() was cancelled, and the call not made"));
+}
+
+bool Collectives::is_in_scope(ConstTensorView memory) const {
+  return std::ranges::any_of(
+      collected_, [&](const Collected& one) { return overlaps(memory, one.read) || overlaps(memory, one.written); });
+}
+
+// NCCL may run them beside one another.
+void Collectives::check_apart(const std::vector<Collected>& calls) const {
+  struct Stretch {
+    const std::byte *begin, *end;
+    bool is_written;
+    std::size_t call;
+  };
+  std::vector<Stretch> stretches;
+  const auto add = [&](ConstTensorView view, bool is_written, std::size_t call) {
+    const auto* const begin = static_cast<const std::byte*>(view.data);
+    if (!view.empty()) stretches.push_back({begin, begin + view.bytes(), is_written, call});
+  };
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    add(calls[i].read, false, i);
+    add(calls[i].written, true, i);
+  }
+  std::ranges::sort(stretches, std::less<>{}, &Stretch::begin);
+  const Stretch* furthest = nullptr;          // of those so far, the one with the last end
+  const Stretch* furthest_written = nullptr;  // of those that are written
+  const auto reaches = [](const Stretch* before, const Stretch& one) {
+    return before != nullptr && std::less<>{}(one.begin, before->end);
+  };
+  for (const Stretch& one : stretches) {
+    const Stretch* const before = one.is_written ? furthest : furthest_written;
+    if (reaches(before, one))
+      throw core_.own_error(
+          ErrorCode::invalid_argument,
+          fmt::format("coalesce: calls {} ({}) and {} ({}) of the scope have memory in common, and one of them writes "
+                      "it; they run beside each other, so put them into two scopes",
+                      std::min(before->call, one.call) + 1, calls[std::min(before->call, one.call)].pending->name,
+                      std::max(before->call, one.call) + 1, calls[std::max(before->call, one.call)].pending->name));
+    const auto extend = [&one](const Stretch*& last) {
+      if (last == nullptr || std::less<>{}(last->end, one.end)) last = &one;
+    };
+    extend(furthest);
+    if (one.is_written) extend(furthest_written);
+  }
+}
+
+}  // namespace col::group

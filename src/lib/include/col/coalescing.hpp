@@ -1,0 +1,69 @@
+// Several collectives that are started together. <col/group.hpp> includes it.
+//
+// Between the begin and the end of a scope, a group collects its collectives instead of starting them:
+//
+//   col::Coalescing scope = group.coalesce();
+//   for (auto& gradient : gradients) (void)group.iallreduce(gradient, gradient);
+//   scope.end().wait();
+//
+// In a group of GPUs, all that NCCL does by itself becomes one launch. That saves time where many vectors are small.
+// What goes another way follows it, call by call: reductions by col's own kernels, and calls over the host. In groups
+// that move host memory, the calls are started one after another, so a program need not know which kind of group it
+// has. The results are the same as without a scope.
+//
+// Rules
+// -----
+// What is collected. The i-forms of collectives, and Group::start(). Each returns its Work, which can be waited for
+// once the scope has ended; before, wait() and test() throw invalid_argument. Their arguments are checked at once: a
+// call that throws is not collected, and the scope goes on. All calls of a scope name the same Options::stream, or
+// none. Other calls on the group throw invalid_argument while the scope is open: those that block, messages (there is
+// batch()), and what makes memory and groups. Works from before the scope can be waited for.
+//
+// Independence. The calls have no order among them. A buffer that one of them writes must not overlap a buffer of
+// another one: end() throws invalid_argument, and then makes none of them.
+//
+// Ranks. All ranks make the same calls in the same scopes. A rank that ends a scope earlier than another one, or makes
+// the calls without one, is a mismatch, like a rank that makes other calls.
+//
+// The end. end() starts the calls and returns one Work for all of them, which ends when all have ended. It fails with
+// the first error, and the error names the call. If the scope is destroyed without end(), the calls are started, and
+// an error shows in the next call of the group. If it is destroyed by an exception, or by cancel(), none of them is
+// made: their Works fail with aborted, and the group stays usable. The other ranks must then do the same, else the next
+// calls do not match.
+//
+// Several groups. A scope is about one group, and calls on others are started as always. Two groups may each have a
+// scope at a time: each starts its calls when its own scope ends, so all ranks end the scopes in the same order. One
+// group has one scope at a time: scopes do not nest.
+#pragma once
+
+#include <memory>
+
+#include <col/export.hpp>
+#include <col/work.hpp>
+
+namespace col {
+
+class Group;
+
+// Used by one thread at a time, as the group is.
+class COL_EXPORT Coalescing {
+ public:
+  ~Coalescing();
+  Coalescing(const Coalescing&) = delete;
+  Coalescing& operator=(const Coalescing&) = delete;
+
+  // Starts the calls. May block for as long as the start of a collective may, for the timeout of the first. Errors
+  // as those of the i-forms, and invalid_argument: the buffers overlap, or the scope has ended before. An error of a
+  // call that was in flight shows here too.
+  Work end();
+  // Makes none of the calls. Does nothing after the end.
+  void cancel() noexcept;
+
+ private:
+  friend class Group;
+  struct Scope;
+  explicit Coalescing(std::unique_ptr<Scope> scope);
+  std::unique_ptr<Scope> scope_;  // null after the end
+};
+
+}  // namespace col
