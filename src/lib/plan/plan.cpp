@@ -1,8 +1,11 @@
 #include <col/plan.hpp>
 
 #include <array>
+#include <cstddef>
+#include <map>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -60,7 +63,14 @@ PlanProblem::PlanProblem(Spec spec) : spec_(std::move(spec)) {
     std::exclusive_scan(begin, begin + static_cast<std::ptrdiff_t>(size),
                         displacements_.begin() + static_cast<std::ptrdiff_t>(row * size), std::size_t{0});
   }
+  find_columns();
+  find_neighbour_counts();
+}
+
+void PlanProblem::find_columns() {
   if (row_of(spec_.collective).counts != BlockCounts::pairs) return;
+  const auto size = static_cast<std::size_t>(spec_.size);
+  const std::size_t needed = size * size;
   column_counts_.resize(needed);
   column_displacements_.resize(needed);
   for (std::size_t to = 0; to < size; ++to) {
@@ -69,6 +79,24 @@ PlanProblem::PlanProblem(Spec spec) : spec_(std::move(spec)) {
       column_counts_[to * size + from] = spec_.counts[from * size + to];
       column_displacements_[to * size + from] = total;
       total += spec_.counts[from * size + to];
+    }
+  }
+}
+
+void PlanProblem::find_neighbour_counts() {
+  if (!row_of(spec_.collective).has_private_counts() || spec_.node_of_rank.empty()) return;
+  std::map<int, int> lowest;  // by the node's name
+  const auto size = static_cast<std::size_t>(spec_.size);
+  for (std::size_t rank = 0; rank < size; ++rank) {
+    lowest_.push_back(lowest.emplace(spec_.node_of_rank[rank], static_cast<int>(rank)).first->second);
+    std::vector<std::size_t>& known = neighbour_counts_[lowest_.back()];
+    if (column_counts_.empty()) {
+      known.push_back(spec_.counts[rank]);
+      continue;
+    }
+    for (const std::vector<std::size_t>* const counts : {&spec_.counts, &column_counts_}) {
+      const auto row = counts->begin() + static_cast<std::ptrdiff_t>(rank * size);
+      known.insert(known.end(), row, row + static_cast<std::ptrdiff_t>(size));
     }
   }
 }
@@ -87,6 +115,7 @@ PlanRequest PlanProblem::request(int rank) const {
                       .in_place = spec_.in_place,
                       .parameters = spec_.parameters,
                       .node_of_rank = spec_.node_of_rank};
+  if (!lowest_.empty()) request.neighbour_counts = neighbour_counts_.at(lowest_[r]);
   const std::span<const std::size_t> counts = spec_.counts;
   const std::span<const std::size_t> displacements = displacements_;
   const CollectiveRow& row = row_of(spec_.collective);

@@ -9,19 +9,21 @@ namespace col {
 namespace plan {
 namespace allreduce {
 extern const Algorithm mst, bde, bde_half, ring, ring_pipelined, rabenseifner, direct, one_shot, double_tree,
-    two_level_rails, two_level_leaders, ps_central, ps_sharded;
+    two_level_rails, two_level_leaders, two_level_chain, two_level_ordered, ps_central, ps_sharded;
 }
 namespace broadcast {
 extern const Algorithm linear, mst, knomial, chain_pipelined, scatter_allgather, two_level_rails, two_level_leaders;
 }
 namespace reduce {
-extern const Algorithm linear, mst, rabenseifner, chain_pipelined, two_level_rails, two_level_leaders;
+extern const Algorithm linear, mst, rabenseifner, chain_pipelined, two_level_rails, two_level_leaders, two_level_chain,
+    two_level_ordered;
 }
 namespace allgather {
 extern const Algorithm ring, doubling, bruck, direct, neighbor, two_level_rails, two_level_leaders;
 }
 namespace reduce_scatter {
-extern const Algorithm ring, halving, pairwise, direct, two_level_rails, two_level_leaders;
+extern const Algorithm ring, halving, pairwise, direct, two_level_rails, two_level_leaders, two_level_chain,
+    two_level_ordered;
 }
 namespace gather {
 extern const Algorithm linear, binomial, two_level_leaders;
@@ -30,16 +32,16 @@ namespace scatter {
 extern const Algorithm linear, binomial, two_level_leaders;
 }
 namespace alltoall {
-extern const Algorithm linear, pairwise, bruck, two_level;
+extern const Algorithm linear, pairwise, bruck, two_level, two_level_leaders;
 }
 namespace barrier {
 extern const Algorithm dissemination, tree, central, two_level_leaders;
 }
 namespace scan {
-extern const Algorithm linear, doubling, two_level_leaders;
+extern const Algorithm linear, doubling, two_level_leaders, two_level_ordered;
 }
 namespace exscan {
-extern const Algorithm linear, doubling, two_level_leaders;
+extern const Algorithm linear, doubling, two_level_leaders, two_level_ordered;
 }
 }  // namespace plan
 
@@ -49,6 +51,16 @@ namespace {
 constexpr Algorithm as(Collective collective, Algorithm algorithm) {
   algorithm.collective = collective;
   if (row_of(collective).has_counts()) algorithm.cost = {};
+  return algorithm;
+}
+
+// The v-form of an algorithm of two levels: leaders carry its short blocks, of which they have to know the counts.
+constexpr Algorithm with_neighbours(Collective collective, Algorithm algorithm) {
+  algorithm = as(collective, algorithm);
+  algorithm.summary =
+      "one rank of each node carries the short blocks of all of them, long ones go straight; several nodes";
+  algorithm.parameters = "segment";
+  algorithm.needs_neighbours = true;
   return algorithm;
 }
 
@@ -65,6 +77,8 @@ const auto& all() {
       plan::allreduce::double_tree,
       plan::allreduce::two_level_rails,
       plan::allreduce::two_level_leaders,
+      plan::allreduce::two_level_chain,
+      plan::allreduce::two_level_ordered,
       plan::allreduce::ps_central,
       plan::allreduce::ps_sharded,
       plan::broadcast::mst,
@@ -80,16 +94,20 @@ const auto& all() {
       plan::reduce::chain_pipelined,
       plan::reduce::two_level_rails,
       plan::reduce::two_level_leaders,
+      plan::reduce::two_level_chain,
+      plan::reduce::two_level_ordered,
       plan::gather::linear,
       as(Collective::gatherv, plan::gather::linear),
       plan::gather::binomial,
       as(Collective::gatherv, plan::gather::binomial),
       plan::gather::two_level_leaders,
+      with_neighbours(Collective::gatherv, plan::gather::two_level_leaders),
       plan::scatter::linear,
       as(Collective::scatterv, plan::scatter::linear),
       plan::scatter::binomial,
       as(Collective::scatterv, plan::scatter::binomial),
       plan::scatter::two_level_leaders,
+      with_neighbours(Collective::scatterv, plan::scatter::two_level_leaders),
       plan::barrier::dissemination,
       plan::barrier::tree,
       plan::barrier::central,
@@ -100,6 +118,8 @@ const auto& all() {
       plan::exscan::doubling,
       plan::scan::two_level_leaders,
       plan::exscan::two_level_leaders,
+      plan::scan::two_level_ordered,
+      plan::exscan::two_level_ordered,
       plan::allgather::ring,
       as(Collective::allgatherv, plan::allgather::ring),
       plan::allgather::doubling,
@@ -126,6 +146,10 @@ const auto& all() {
       as(Collective::reduce_scatterv, plan::reduce_scatter::two_level_rails),
       plan::reduce_scatter::two_level_leaders,
       as(Collective::reduce_scatterv, plan::reduce_scatter::two_level_leaders),
+      plan::reduce_scatter::two_level_chain,
+      as(Collective::reduce_scatterv, plan::reduce_scatter::two_level_chain),
+      plan::reduce_scatter::two_level_ordered,
+      as(Collective::reduce_scatterv, plan::reduce_scatter::two_level_ordered),
       plan::alltoall::pairwise,
       as(Collective::alltoallv, plan::alltoall::pairwise),
       plan::alltoall::linear,
@@ -133,6 +157,8 @@ const auto& all() {
       plan::alltoall::bruck,
       as(Collective::alltoallv, plan::alltoall::bruck),
       plan::alltoall::two_level,
+      plan::alltoall::two_level_leaders,
+      with_neighbours(Collective::alltoallv, plan::alltoall::two_level_leaders),
   };
   return kAll;
 }

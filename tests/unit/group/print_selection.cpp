@@ -9,7 +9,7 @@
 //
 // Rules for several nodes come first. They are for nodes of two ranks and more: with one rank on each, the algorithms
 // of one level are as good. They are simulated on ranks in order of the nodes and dealt to them in turn, with one
-// network port for each node, and made for operators that commute.
+// network port for each node, and made for operators that commute and for sums in rank order.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -95,7 +95,8 @@ std::vector<Candidate> candidates_of(Collective collective, FoldOrder order) {
     const bool baseline = std::find(kBaselines.begin(), kBaselines.end(), algorithm.name) != kBaselines.end();
     if (baseline && order != FoldOrder::rank_order) continue;
     candidates.push_back({&algorithm, {.name = std::string(algorithm.name)}});
-    if (algorithm.parameters.find("segment") != std::string_view::npos)
+    // Of algorithms that tell neighbours their counts, it says what leaders carry: their memory, too.
+    if (algorithm.parameters.find("segment") != std::string_view::npos && !algorithm.needs_neighbours)
       candidates.push_back({&algorithm, {.name = std::string(algorithm.name), .segment_bytes = 512 * 1024}});
   }
   return candidates;
@@ -260,10 +261,10 @@ std::vector<RuleList> lists_of(Collective collective, FoldOrder order, const Cos
   return lists;
 }
 
-// For several nodes; none if no algorithm of the collective knows of nodes.
-std::vector<RuleList> lists_of_nodes(Collective collective) {
+// For several nodes; none if no algorithm of the collective and order knows of nodes.
+std::vector<RuleList> lists_of_nodes(Collective collective, FoldOrder order) {
   const std::vector<std::size_t> sizes = grid();
-  const std::vector<Candidate> candidates = candidates_of(collective, FoldOrder::any);
+  const std::vector<Candidate> candidates = candidates_of(collective, order);
   const bool any_knows = std::any_of(candidates.begin(), candidates.end(), [](const Candidate& candidate) {
     return candidate.algorithm->name.starts_with("two_level");
   });
@@ -310,7 +311,10 @@ std::vector<RuleList> lists_of(Collective collective, const CostModel& model) {
 std::vector<SelectionRule> rules_of(Collective collective) {
   std::vector<SelectionRule> rules;
   add_rules(collective, "shm", {1, 0, {}, {{0, {.name = "shared"}}}}, rules);
-  for (const RuleList& list : lists_of_nodes(collective)) add_rules(collective, "", list, rules);
+  for (const FoldOrder order : {FoldOrder::any, FoldOrder::rank_order}) {
+    if (order != FoldOrder::any && !row_of(collective).reduces()) continue;
+    for (const RuleList& list : lists_of_nodes(collective, order)) add_rules(collective, "", list, rules);
+  }
   const std::vector<RuleList> shm = lists_of(collective, kShm);
   const std::vector<RuleList> others = lists_of(collective, kOthers);
   if (shm != others) {

@@ -2,10 +2,15 @@
 // That the results are right is for algorithms_test.cpp.
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <numeric>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -100,6 +105,112 @@ void check_bytes(const Algorithm& algorithm, const std::vector<int>& layout) {
 
 }  // namespace
 
+namespace {
+
+// For a sum in rank order, each node has to get the sum of the nodes before it; which is the most that a node must get
+// or send besides the result. Requires: nodes of neighbouring ranks.
+double ordered_bound(Collective collective, const std::vector<int>& layout) {
+  const auto ranks = static_cast<double>(layout.size());
+  const int nodes = layout.back() + 1;
+  const double n = kBytes;
+  if (collective == Collective::allreduce) return nodes == 2 ? n : 2 * n;
+  if (collective == Collective::reduce) return n;  // the root is rank 0, to which no sum comes
+  double most = n;                                 // that the first node sends
+  for (int node = 0; node < nodes; ++node) {
+    const auto blocks = static_cast<double>(std::count(layout.begin(), layout.end(), node)) / ranks * n;
+    if (node > 0 && node + 1 < nodes) most = std::max(most, n + blocks);
+  }
+  return most;
+}
+
+// Of each node: what its ranks have for others, and what others have for them.
+struct Crossing {
+  std::size_t out = 0, in = 0;
+};
+std::map<int, Crossing> crossings(const PlanProblem& problem, const std::vector<int>& layout) {
+  std::map<int, Crossing> of_node;
+  const PlanProblem::Spec& spec = problem.spec();
+  const auto cross = [&](int from, int to, std::size_t count) {
+    const int here = layout[static_cast<std::size_t>(from)], there = layout[static_cast<std::size_t>(to)];
+    if (here == there) return;
+    of_node[here].out += count;
+    of_node[there].in += count;
+  };
+  for (int rank = 0; rank < problem.size(); ++rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    if (spec.collective == Collective::gatherv) cross(rank, spec.root, spec.counts[r]);
+    if (spec.collective == Collective::scatterv) cross(spec.root, rank, spec.counts[r]);
+    if (spec.collective != Collective::alltoallv) continue;
+    for (int to = 0; to < problem.size(); ++to)
+      cross(rank, to, spec.counts[r * layout.size() + static_cast<std::size_t>(to)]);
+  }
+  return of_node;
+}
+
+}  // namespace
+
+TEST_CASE("two levels: sums in rank order take no more bytes between nodes than they must", "[plan][two_level]") {
+  std::string worst;
+  double most = 0;
+  for (const std::vector<int>& layout : layouts()) {
+    if (!std::is_sorted(layout.begin(), layout.end())) continue;
+    for (const Collective collective : {Collective::allreduce, Collective::reduce, Collective::reduce_scatter}) {
+      const Algorithm& algorithm = test::algorithm(collective, "two_level_chain");
+      const Simulation result = simulated(algorithm, problem_of(collective, layout));
+      const auto sent = *std::max_element(result.node_bytes_out.begin(), result.node_bytes_out.end());
+      const auto received = *std::max_element(result.node_bytes_in.begin(), result.node_bytes_in.end());
+      const double least = ordered_bound(collective, layout);
+      const double ratio = static_cast<double>(std::max(sent, received)) / least;
+      INFO(fmt::format("{} on {}", to_string(collective), fmt::join(layout, " ")));
+      CHECK(ratio <= kSlack);
+      CHECK(ratio >= 0.99);
+      if (ratio <= most) continue;
+      most = ratio;
+      worst = fmt::format("{} on {}", to_string(collective), fmt::join(layout, " "));
+    }
+  }
+  fmt::print("two levels, in rank order: at most {:.3f} of the least bytes ({})\n", most, worst);
+}
+
+TEST_CASE("two levels: blocks of v-forms pass between two nodes once, through leaders or straight",
+          "[plan][two_level]") {
+  const std::uint32_t seed = test::random_seed();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  double most = 0;
+  std::size_t cases = 0;
+  while (cases < 120) {
+    const int size = 2 + static_cast<int>(random() % 15);
+    const std::vector<int> layout = test::random_nodes(size, random);
+    if (std::adjacent_find(layout.begin(), layout.end(), std::not_equal_to<>()) == layout.end()) continue;
+    ++cases;
+    for (const Collective collective : {Collective::gatherv, Collective::scatterv, Collective::alltoallv}) {
+      PlanProblem::Spec spec = test::spec_of(collective, size, static_cast<int>(random() % static_cast<unsigned>(size)),
+                                             random() % test::kBlockShapes, {}, random);
+      spec.node_of_rank = layout;
+      spec.parameters.segment = 1 + random() % 8;  // some blocks are longer
+      const PlanProblem problem(std::move(spec));
+      const Algorithm& algorithm = test::algorithm(collective, "two_level_leaders");
+      const Simulation result = simulated(algorithm, problem);
+      std::vector<int> seen;  // in the order of the lowest ranks
+      for (const int node : layout) {
+        if (std::find(seen.begin(), seen.end(), node) == seen.end()) seen.push_back(node);
+      }
+      INFO(test::describe(algorithm, problem.spec()));
+      std::map<int, Crossing> least = crossings(problem, layout);
+      for (std::size_t i = 0; i < seen.size(); ++i) {
+        const Crossing& of_node = least[seen[i]];
+        CHECK(result.node_bytes_out[i] == of_node.out * kElement);
+        CHECK(result.node_bytes_in[i] == of_node.in * kElement);
+        if (of_node.out > 0)
+          most = std::max(most,
+                          static_cast<double>(result.node_bytes_out[i]) / static_cast<double>(of_node.out * kElement));
+      }
+    }
+  }
+  fmt::print("two levels, v-forms: at most {:.3f} of the least bytes, {} layouts\n", most, cases);
+}
+
 TEST_CASE("two levels: long vectors take no more bytes between nodes than they must", "[plan][two_level]") {
   for (const std::vector<int>& layout : layouts()) {
     for (const Collective collective : {Collective::allreduce, Collective::allgather, Collective::reduce_scatter,
@@ -113,29 +224,60 @@ TEST_CASE("two levels: long vectors take no more bytes between nodes than they m
   }
 }
 
+namespace {
+
+// What the built-in table decides. `order`: what the call asks for at least.
+Choice chosen(Collective collective, const std::vector<int>& layout, std::size_t bytes, std::string_view backend,
+              FoldOrder order) {
+  std::vector<int> ranks(layout.size(), 0);
+  for (const int node : layout) ++ranks[static_cast<std::size_t>(node)];
+  const SelectionQuery query{.collective = collective,
+                             .ranks = static_cast<int>(layout.size()),
+                             .nodes = 1 + *std::max_element(layout.begin(), layout.end()),
+                             .ranks_per_node = *std::max_element(ranks.begin(), ranks.end()),
+                             .bytes = bytes,
+                             .backend = backend};
+  const PlanRequest request{
+      .collective = collective, .size = static_cast<int>(layout.size()), .count = 1, .node_of_rank = layout};
+  const auto why_not = [&](const AlgorithmSpec& spec) {
+    const Algorithm* const found = find_algorithm(collective, spec.name);
+    if (found == nullptr) return std::optional<std::string>("no such algorithm");
+    if (found->order < order) return std::optional<std::string>("another order");
+    return found->refuse(request);
+  };
+  const auto choice = choose(SelectionTable::built_in(), query, why_not);
+  REQUIRE(choice);
+  return *choice;
+}
+
+}  // namespace
+
 TEST_CASE("two levels: the built-in table stays on the bound between nodes", "[plan][two_level]") {
   for (const std::vector<int>& layout : layouts()) {
     for (const Collective collective :
          {Collective::allreduce, Collective::allgather, Collective::reduce_scatter, Collective::reduce,
           Collective::broadcast, Collective::gather, Collective::scatter}) {
       for (const std::string_view backend : {"gloo", "hosts", "ucx"}) {
-        std::vector<int> ranks(layout.size(), 0);
-        for (const int node : layout) ++ranks[static_cast<std::size_t>(node)];
-        const SelectionQuery query{.collective = collective,
-                                   .ranks = static_cast<int>(layout.size()),
-                                   .nodes = 1 + *std::max_element(layout.begin(), layout.end()),
-                                   .ranks_per_node = *std::max_element(ranks.begin(), ranks.end()),
-                                   .bytes = kBytes,
-                                   .backend = backend};
-        const PlanProblem problem = problem_of(collective, layout);
-        const auto choice = choose(SelectionTable::built_in(), query, [&](const AlgorithmSpec& spec) {
-          const Algorithm* const found = find_algorithm(collective, spec.name);
-          return found == nullptr ? std::optional<std::string>("no such algorithm") : found->refuse(problem.request(0));
-        });
-        REQUIRE(choice);
-        INFO(choice->reason);
-        check_bytes(test::algorithm(collective, choice->algorithm.name), layout);
+        const Choice choice = chosen(collective, layout, kBytes, backend, FoldOrder::any);
+        INFO(choice.reason);
+        check_bytes(test::algorithm(collective, choice.algorithm.name), layout);
       }
+    }
+  }
+}
+
+TEST_CASE("two levels: the built-in table has them for v-forms, and for sums in rank order", "[plan][two_level]") {
+  for (const std::vector<int>& layout : layouts()) {
+    for (const Collective collective : {Collective::gatherv, Collective::scatterv, Collective::alltoallv})
+      CHECK(chosen(collective, layout, 0, "hosts", FoldOrder::any).algorithm.name == "two_level_leaders");
+    const bool in_order = std::is_sorted(layout.begin(), layout.end());
+    for (const Collective collective : {Collective::allreduce, Collective::reduce, Collective::reduce_scatter}) {
+      const Choice few = chosen(collective, layout, 64, "hosts", FoldOrder::rank_order);
+      INFO(few.reason);
+      CHECK(few.algorithm.name == "two_level_ordered");
+      const Choice many = chosen(collective, layout, kBytes, "hosts", FoldOrder::rank_order);
+      INFO(many.reason);
+      CHECK((many.algorithm.name == "two_level_chain") == in_order);
     }
   }
 }
@@ -164,9 +306,10 @@ TEST_CASE("two levels: with one rank on each node, and on one node, the built-in
 
 TEST_CASE("two levels: leaders send one message where one level sends one for each rank", "[plan][two_level]") {
   const std::vector<int> layout = in_turn({4, 4});
-  const auto between_nodes = [&](Collective collective, std::string_view name) {
+  const auto between_nodes = [&](Collective collective, std::string_view name, std::size_t length = 1) {
     PlanProblem::Spec spec{.collective = collective, .size = 8, .count = 1, .node_of_rank = layout};
     if (collective == Collective::barrier) spec.count = 0;
+    if (row_of(collective).has_counts()) spec.counts.assign(collective == Collective::alltoallv ? 64 : 8, length);
     const PlanProblem problem(std::move(spec));
     std::size_t messages = 0;
     for (int rank = 0; rank < problem.size(); ++rank) {
@@ -191,8 +334,23 @@ TEST_CASE("two levels: leaders send one message where one level sends one for ea
   CHECK(between_nodes(Collective::reduce_scatter, "two_level_leaders") == 2);
   CHECK(between_nodes(Collective::gather, "two_level_leaders") == 1);
   CHECK(between_nodes(Collective::scatter, "two_level_leaders") == 1);
+  CHECK(between_nodes(Collective::allgatherv, "two_level_leaders") == 2);
+  CHECK(between_nodes(Collective::alltoall, "two_level_leaders") == 2);
   CHECK(between_nodes(Collective::alltoall, "two_level") == 8);  // one for each rank
   CHECK(between_nodes(Collective::alltoall, "pairwise") == 32);
+  // In rank order, though no node has neighbouring ranks.
+  CHECK(between_nodes(Collective::allreduce, "two_level_ordered") == 2);
+  CHECK(between_nodes(Collective::reduce, "two_level_ordered") == 1);
+  CHECK(between_nodes(Collective::reduce_scatter, "two_level_ordered") == 2);
+  CHECK(between_nodes(Collective::scan, "two_level_ordered") == 2);
+  CHECK(between_nodes(Collective::scan, "linear") == 7);
+  CHECK(between_nodes(Collective::allreduce, "one_shot") == 32);
+  // Of v-forms, leaders carry short blocks, and the long ones go straight.
+  for (const auto& [collective, one_level] :
+       {std::pair(Collective::gatherv, 4), {Collective::scatterv, 4}, {Collective::alltoallv, 32}}) {
+    CHECK(between_nodes(collective, "two_level_leaders", 100) == (collective == Collective::alltoallv ? 2 : 1));
+    CHECK(between_nodes(collective, "two_level_leaders", 1'000'000) == static_cast<std::size_t>(one_level));
+  }
 }
 
 TEST_CASE("two levels: what cannot be served is refused with the reason", "[plan][two_level]") {
@@ -208,6 +366,10 @@ TEST_CASE("two levels: what cannot be served is refused with the reason", "[plan
   REQUIRE(why);
   CHECK(*why ==
         "the ranks of a node are not neighbours: rank 2 is on the node of rank 0, and rank 1 is not; use doubling");
+  const auto in_order = test::algorithm(Collective::allreduce, "two_level_chain").refuse(dealt.request(0));
+  REQUIRE(in_order);
+  CHECK(*in_order ==
+        "the ranks of a node are not neighbours: rank 2 is on the node of rank 0, and rank 1 is not; use ps_sharded");
 }
 
 }  // namespace col

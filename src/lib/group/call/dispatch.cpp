@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "core/kernels/reduce.hpp"
+#include "plan/two_level/neighbours.hpp"
 
 namespace col::group {
 namespace {
@@ -29,6 +30,28 @@ struct OwnedPlan {
   std::vector<std::size_t> in_counts, in_displacements, out_counts, out_displacements;
   Plan plan;
 };
+struct LearnedPlan {
+  std::shared_ptr<const OwnedPlan> owned;  // shared with the lesson
+  std::vector<std::size_t> neighbour_counts;
+  Plan plan;
+};
+
+std::shared_ptr<const Lesson> lesson_of(const Algorithm& algorithm, const PlanRequest& request,
+                                        std::shared_ptr<const OwnedPlan> owned) {
+  auto lesson = std::make_shared<Lesson>();
+  lesson->told = plan::counts_to_tell(request);
+  lesson->learned = plan::counts_to_learn(request);
+  lesson->plan_of = [&algorithm, request, owned = std::move(owned)](std::vector<std::size_t> learned) {
+    auto plan = std::make_shared<LearnedPlan>();
+    plan->owned = owned;
+    plan->neighbour_counts = std::move(learned);
+    PlanRequest knowing = request;
+    knowing.neighbour_counts = plan->neighbour_counts;
+    plan->plan = algorithm.build(knowing);
+    return std::shared_ptr<const Plan>(plan, &plan->plan);
+  };
+  return lesson;
+}
 
 void copy_counts(std::span<const std::size_t> counts, std::vector<std::size_t>& to,
                  std::vector<std::size_t>& displacements) {
@@ -204,7 +227,12 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
     decision->algorithm += fmt::format("#{:016x}", source.hash());  // ranks that read different files do not match
     owned->plan = source.build(c.plan);
   } else if (const Algorithm* algorithm = find_algorithm(request.collective, choice.algorithm.name)) {
-    owned->plan = algorithm->build(c.plan);
+    if (algorithm->needs_neighbours && row_of(request.collective).has_private_counts()) {
+      owned->plan = plan::tell_neighbours(c.plan);
+      decision->lesson = lesson_of(*algorithm, c.plan, owned);
+    } else {
+      owned->plan = algorithm->build(c.plan);
+    }
   } else {
     decision->native = choice.algorithm.name;
     decision->starts = starts_natives_ && native(request.collective, choice.algorithm.name)->asynchronous;

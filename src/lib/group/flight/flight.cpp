@@ -107,7 +107,19 @@ void Flight::launch(const PendingPtr& pending) {
   }
 }
 
+// The counts that the ranks of a node tell each other travel in the slot of the call, before its data.
+void Flight::execute_lesson(Pending& pending) {
+  const Lesson& lesson = *pending.decision->lesson;
+  pending.learned.assign(lesson.learned, 0);
+  pending.executor.start(
+      *pending.channel,
+      {.plan = pending.decision->plan,
+       .operands = {.input = lesson.told.data(), .output = pending.learned.data(), .dtype = DType::uint64},
+       .slot = pending.fingerprint});
+}
+
 void Flight::execute(Pending& pending) {
+  if (pending.learns()) return execute_lesson(pending);
   const Request& request = pending.request;
   const Decision& decision = *pending.decision;
   exec::Operands operands{.input = request.in.data,
@@ -127,7 +139,7 @@ void Flight::execute(Pending& pending) {
                          pending.scaled.get(), request.in.count);
     operands.input = pending.scaled.get();
   }
-  pending.executor.start(*pending.channel, {.plan = decision.plan,
+  pending.executor.start(*pending.channel, {.plan = pending.learned_plan ? pending.learned_plan : decision.plan,
                                             .operands = operands,
                                             .slot = pending.fingerprint,
                                             .fault = core_.fault(),
@@ -225,7 +237,13 @@ bool Flight::progress(Pending& pending) {
 
 // The call itself, without the copies before and after.
 bool Flight::move_on(Pending& pending) {
-  if (pending.collective && pending.decision->plan) return pending.executor.progress();
+  if (pending.collective && pending.decision->plan) {
+    if (!pending.executor.progress()) return false;
+    if (!pending.learns()) return true;
+    pending.learned_plan = pending.decision->lesson->plan_of(std::move(pending.learned));
+    execute(pending);
+    return pending.executor.progress();
+  }
   if (pending.collective) {
     if (pending.ticket && pending.channel->test(*pending.ticket)) pending.ticket.reset();
     return !pending.ticket;

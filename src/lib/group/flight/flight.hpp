@@ -107,6 +107,7 @@ class Flight {
 
  private:
   void execute(Pending& pending);
+  void execute_lesson(Pending& pending);
   void note_end(const Pending& pending);
   CallDetails details(const Pending& pending) const;
   void trace(core::Trace& timeline, const Pending& pending, Collective op, const CallDetails& details,

@@ -78,6 +78,7 @@ void Pending::reset() {
   in_counts.clear();
   out_counts.clear();
   decision.reset();
+  learned_plan.reset();
   ticket.reset();
   channel = nullptr;
   stream = {};

@@ -71,6 +71,8 @@ class Pending : public CollectiveCall {
   Phase phase = Phase::running;
   std::unique_ptr<Staging> staging = {};  // null if no buffer is copied
   exec::Executor executor = {};
+  std::vector<std::size_t> learned = {};          // what the decision's lesson brings
+  std::shared_ptr<const Plan> learned_plan = {};  // what the lesson leads to, once it has ended
   std::optional<Ticket> ticket = {};  // of a started native collective, until it has ended
   // Of a call in a graph, which has ended for the host as soon as it is there: for its Work, so that it goes with that.
   // Shared with the channel.
@@ -88,6 +90,9 @@ class Pending : public CollectiveCall {
   bool has_ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   void end() noexcept { ended_.store(true, std::memory_order_release); }
   void begin_again() noexcept { ended_.store(false, std::memory_order_relaxed); }
+
+  // Whether it still runs the lesson of its decision.
+  bool learns() const noexcept { return decision->lesson != nullptr && learned_plan == nullptr; }
 
   void reset();
   // Whether a call would be the same as this one: the same buffers, and the same in everything that decisions and

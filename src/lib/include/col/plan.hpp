@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -69,6 +70,10 @@ struct PlanRequest {
   bool in_place = false;
   PlanParameters parameters = {};
   std::span<const int> node_of_rank = {};  // empty: all on one node
+  // Only for an algorithm that needs_neighbours, of a v-form whose counts not every rank knows: what each rank of this
+  // rank's node knows, in rank order. For gatherv and scatterv, its `count`; for alltoallv, its in_counts and then its
+  // out_counts. The maker of the request keeps the array, too.
+  std::span<const std::size_t> neighbour_counts = {};
 };
 
 // ---- The parts of a plan --------------------------------------------------------------------------------------------
@@ -202,6 +207,8 @@ struct Algorithm {
   // Requires: !refuse(request). A pure function.
   Plan (*build)(const PlanRequest& request);
   CostFormula cost = {};
+  // It builds from PlanRequest::neighbour_counts, which the ranks of a node tell each other at the begin of a call.
+  bool needs_neighbours = false;
 };
 
 // All built-in algorithms, ordered by collective.
@@ -238,9 +245,15 @@ class COL_EXPORT PlanProblem {
   std::size_t output_count(int rank) const;
 
  private:
+  void find_columns();
+  void find_neighbour_counts();
+
   Spec spec_;
   std::vector<std::size_t> displacements_;                         // of spec_.counts, per row
   std::vector<std::size_t> column_counts_, column_displacements_;  // alltoallv: what each rank receives
+  // PlanRequest::neighbour_counts: of each node, by its lowest rank.
+  std::map<int, std::vector<std::size_t>> neighbour_counts_;
+  std::vector<int> lowest_;  // of each rank's node
 };
 
 using PlanOfRank = std::function<Plan(int rank)>;

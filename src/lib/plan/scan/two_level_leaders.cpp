@@ -22,18 +22,7 @@ namespace {
 
 std::optional<std::string> refuse_scan(const PlanRequest& request) {
   if (auto why = refuse_one_node(request, "doubling")) return why;
-  const Nodes nodes(request);
-  for (int node = 0; node < nodes.count(); ++node) {
-    if (nodes.ranks(node).back() - nodes.ranks(node).front() + 1 != nodes.size(node))
-      return fmt::format(
-          "the ranks of a node are not neighbours: rank {} is on the node of rank {}, and rank {} is not; "
-          "use doubling",
-          nodes.ranks(node).back(), nodes.ranks(node).front(),
-          *std::adjacent_find(nodes.ranks(node).begin(), nodes.ranks(node).end(), [](int a, int b) {
-            return b != a + 1;
-          }) + 1);
-  }
-  return std::nullopt;
+  return refuse_dealt_nodes(request, "doubling");
 }
 
 Plan build_scan(const PlanRequest& request, bool is_exclusive) {

@@ -44,6 +44,17 @@ class Carrier {
     }
   }
 
+  // Takes the memory of a fold in rank order. Partial results of two segments live at a time: one is made while the
+  // one before it is sent.
+  void take_ordered_memory(Scratch& scratch) {
+    depth_ = std::min(std::size_t{2}, segments());
+    sums_ = scratch.take(Buffer::wide, depth_ * carried_);
+    others_ = scratch.take(raw_buffer(request_), carried_ * (locals() - 1));
+    if (node_ == 0) return;
+    const bool is_bare = node_ == 1 && nodes().size(0) == 1;
+    landings_.push_back(scratch.take(is_bare ? raw_buffer(request_) : Buffer::wide, carried_));
+  }
+
   const Nodes& nodes() const noexcept { return rails_->nodes(); }
   std::size_t segments() const noexcept { return rails_->segments(); }
   int node() const noexcept { return node_; }
@@ -58,15 +69,21 @@ class Carrier {
   // Every rank gets what it carries from the others of its node, and adds it up.
   void fold_in_node(std::size_t s, Round& round) const {
     const int size = nodes().size(node_);
+    exchange_inputs(s, round);
+    each_carried(local_, s, [&](const Piece& piece) {
+      for (int i = 1; i < size; ++i)
+        round.reduce(sum(piece, s), i == 1 ? contribution(0, piece, s) : sum(piece, s), contribution(i, piece, s));
+    });
+  }
+
+  // Every rank gets what it carries from the others of its node.
+  void exchange_inputs(std::size_t s, Round& round) const {
+    const int size = nodes().size(node_);
     for (int by = 1; by < size; ++by) {
       const int to = shifted(local_, by, size), from = shifted(local_, -by, size);
       each_carried(to, s, [&](const Piece& piece) { round.send(neighbor(to), piece.in(Buffer::input)); });
       each_carried(local_, s, [&](const Piece& piece) { round.recv(neighbor(from), contribution(from, piece, s)); });
     }
-    each_carried(local_, s, [&](const Piece& piece) {
-      for (int i = 1; i < size; ++i)
-        round.reduce(sum(piece, s), i == 1 ? contribution(0, piece, s) : sum(piece, s), contribution(i, piece, s));
-    });
   }
 
   // Every rank sends what it carries of the result to the others of its node; `has_all` (-1: none) needs nothing.
@@ -131,6 +148,47 @@ class Carrier {
     });
   }
 
+  // One of the n hops along the chain of all n nodes that fold in rank order: every rank of node `hop` adds the inputs
+  // of its node, in order, to what came from the node before. On the last node this makes them complete.
+  template <class Result>
+  void fold_in_order(int hop, std::size_t s, Round& round, Result result) const {
+    const auto arrived = [&](const Piece& piece) { return landings_.front().part(place_of(piece, s), piece.count); };
+    const auto passed_on = [&](const Piece& piece) {
+      return node_ == 0 && locals() == 1 ? piece.in(Buffer::input) : sum(piece, s);
+    };
+    for (int share = 0; share < rails_->shares(); ++share) {
+      if (hop == node_ + 1) send(hop, share, s, round, passed_on);
+      if (hop == node_ && hop > 0) receive(hop - 1, share, s, round, arrived);
+    }
+    if (hop != node_) return;
+    exchange_inputs(s, round);
+    const int size = nodes().size(node_);
+    const bool completes = node_ == nodes().count() - 1;
+    each_carried(local_, s, [&](const Piece& piece) {
+      Slice total = node_ == 0 ? contribution(0, piece, s) : arrived(piece);
+      for (int i = node_ == 0 ? 1 : 0; i < size; ++i) {
+        const bool is_result = completes && i == size - 1 && !request_.widens;
+        const Slice to = is_result ? result(piece) : sum(piece, s);
+        round.reduce(to, total, contribution(i, piece, s));
+        total = to;
+      }
+      if (completes) round.convert(result(piece), total);
+    });
+  }
+
+  // The ranks of a node hand the root, which may be on another node, what they carry.
+  template <class Where>
+  void hand_to_root(int node, std::size_t s, Round& round, Where where) const {
+    for (int local = 0; local < nodes().size(node); ++local) {
+      const int carrier = nodes().rank(node, local);
+      if (carrier == request_.root || (request_.rank != request_.root && request_.rank != carrier)) continue;
+      each_carried_on(node, local, s, [&](const Piece& piece) {
+        request_.rank == request_.root ? round.recv(carrier, piece.in(Buffer::output))
+                                       : round.send(request_.root, where(piece));
+      });
+    }
+  }
+
   // One of the n-1 hops around the ring of all n nodes, after which every node has its own share complete.
   template <class Result>
   void ring_reduce(int hop, std::size_t s, Round& round, Result result) const {
@@ -155,8 +213,12 @@ class Carrier {
 
   template <class Visit>
   void each_carried(int local, std::size_t s, Visit visit) const {
+    each_carried_on(node_, local, s, visit);
+  }
+  template <class Visit>
+  void each_carried_on(int node, int local, std::size_t s, Visit visit) const {
     for (int share = 0; share < rails_->shares(); ++share)
-      rails_->each_piece(share, s, rails_->carried(node_, local, share, s), visit);
+      rails_->each_piece(share, s, rails_->carried(node, local, share, s), visit);
   }
   // visit(peer, piece), for what this rank and a rank of that node both carry.
   template <class Visit>

@@ -22,6 +22,8 @@ struct Place {
   Slice input = {}, output = {};
   // The results are partial: they stay in the wide type, in a wide `output`, until a later part converts them.
   bool is_partial = false;
+  // What it moves has the wide type, in its scratch too.
+  bool is_wide = false;
 };
 
 class Composition {
@@ -38,7 +40,7 @@ class Composition {
     add(find_algorithm(request.collective, algorithm)->build(request), std::move(place));
   }
   void add(const Plan& plan, Place place) {
-    const Slice scratch = scratch_.take(Buffer::scratch, plan.scratch);
+    const Slice scratch = scratch_.take(place.is_wide ? Buffer::wide : Buffer::scratch, plan.scratch);
     const Slice wide = scratch_.take(Buffer::wide, plan.wide);
     add(plan.rounds,
         [generate = plan.generate, place = std::move(place), scratch, wide](std::size_t index, Round& round) {

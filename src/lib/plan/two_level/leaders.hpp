@@ -27,7 +27,8 @@ class Leaders {
   const Nodes& nodes() const noexcept { return nodes_; }
   int node() const noexcept { return node_; }
   int root_node() const noexcept { return nodes_.node_of(request_.root); }
-  int leader() const noexcept { return ranks_[static_cast<std::size_t>(node_)]; }
+  int of_node(int node) const noexcept { return ranks_[static_cast<std::size_t>(node)]; }
+  int leader() const noexcept { return of_node(node_); }
   bool leads() const noexcept { return leader() == request_.rank; }
   int local_size() const noexcept { return nodes_.size(node_); }
 

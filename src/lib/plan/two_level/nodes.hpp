@@ -68,4 +68,18 @@ inline std::optional<std::string> refuse_one_node(const PlanRequest& request, st
   return fmt::format("all ranks are on one node; use {}", instead);
 }
 
+// Nor any that passes sums from node to node in rank order.
+inline std::optional<std::string> refuse_dealt_nodes(const PlanRequest& request, std::string_view instead) {
+  const Nodes nodes(request);
+  for (int node = 0; node < nodes.count(); ++node) {
+    const std::vector<int>& ranks = nodes.ranks(node);
+    if (ranks.back() - ranks.front() + 1 == nodes.size(node)) continue;
+    const auto gap = std::adjacent_find(ranks.begin(), ranks.end(), [](int a, int b) { return b != a + 1; });
+    return fmt::format(
+        "the ranks of a node are not neighbours: rank {} is on the node of rank {}, and rank {} is not; use {}",
+        ranks.back(), ranks.front(), *gap + 1, instead);
+  }
+  return std::nullopt;
+}
+
 }  // namespace col::plan
