@@ -94,6 +94,8 @@ std::vector<Candidate> candidates_of(Collective collective, FoldOrder order) {
     if (algorithm.collective != collective || algorithm.order < order) continue;
     const bool baseline = std::find(kBaselines.begin(), kBaselines.end(), algorithm.name) != kBaselines.end();
     if (baseline && order != FoldOrder::rank_order) continue;
+    // Its memory grows with the ranks, of which no rule for nodes has a limit.
+    if (algorithm.name == "two_level_ordered" && order != FoldOrder::rank_order) continue;
     candidates.push_back({&algorithm, {.name = std::string(algorithm.name)}});
     // Of algorithms that tell neighbours their counts, it says what leaders carry: their memory, too.
     if (algorithm.parameters.find("segment") != std::string_view::npos && !algorithm.needs_neighbours)
