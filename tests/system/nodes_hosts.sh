@@ -43,7 +43,7 @@ for wire in $WIRES; do
   for shape in "2 2" "2 4" "4 2"; do
     read -r nodes ranks <<<"$shape"
     properties=(--quick)
-    [ "$shape" = "2 2" ] || properties=(--only exact,messages,v_forms)
+    [ "$shape" = "2 2" ] || properties=(--only exact,messages,v_forms,rank_order)
     on_nodes "$nodes" "$ranks" "$COLCHECK" "${properties[@]}" --backend "$backend" --np $((nodes * ranks)) \
       --device cpu --seed 1
     all_good "$nodes"

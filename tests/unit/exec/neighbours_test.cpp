@@ -126,7 +126,7 @@ TEST_CASE("neighbours: v-forms over nodes whose ranks tell their leader their co
     require_well(run_each(static_cast<int>(nodes.size()), [&](int rank) {
       std::vector<PeerInfo> peers;
       for (int peer = 0; peer < static_cast<int>(nodes.size()); ++peer)
-        peers.push_back({.rank = peer, .global_rank = peer});
+        peers.push_back({.rank = peer, .global_rank = peer, .hostname = "h", .boot_id = "b", .network_namespace = "n"});
       WaitContext wait = wait_for();
       const auto channel = find_backend("late")->connect({.group = "g",
                                                           .rank = rank,
