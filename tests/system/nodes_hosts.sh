@@ -50,6 +50,19 @@ for wire in $WIRES; do
     expect_in "$work/n1.out" '^[1-9][0-9,]* cases passed, 0 failed, 0 skipped'
   done
 
+  # Ranks dealt to three hosts in turn, by hand: no host has neighbouring ranks.
+  mkdir "$work/store.$wire"
+  dealt=()
+  for rank in 0 1 2 3 4; do
+    start_on n$((rank % 3 + 1)) env COL_RANK="$rank" COL_WORLD_SIZE=5 COL_LOCAL_RANK=$((rank / 3)) \
+      COL_STORE="file://$work/store.$wire" timeout -k 1 120 "$COLCHECK" --only v_forms,rank_order --backend "$backend" --np 5 --device cpu \
+      --seed 1 >"$work/rank.$rank" 2>"$work/rank.$rank.err"
+    dealt+=("$started")
+  done
+  for rank in "${dealt[@]}"; do expect_status 0 "$rank"; done
+  expect_in "$work/rank.0" '^[1-9][0-9,]* cases passed, 0 failed, 0 skipped'
+  nothing_left
+
   # A rank that is killed: its neighbour and the other node name it.
   on_nodes 2 2 env COL_BACKEND="$wire" "$DIGITS_TRAINER" --no-save --epochs 100000
   wait_until 20 "ranks on n2" eval '[ "$(processes_on n2 | wc -l)" -ge 4 ]'
