@@ -105,38 +105,35 @@ class Exchange {
   // A leader takes its memory. A parcel, of a neighbour, is in the order of the other nodes' ranks; a box, of a node,
   // in that of its receivers, and for each of these in that of its senders.
   void lay_out() {
-    const auto total = [&](auto count) {
-      std::size_t sum = 0;
-      each_far([&](int node, int rank) {
-        for (std::size_t local = 0; local < locals(); ++local) sum += count(node, local, rank);
-      });
-      return sum;
-    };
-    for (std::size_t local = 0; local < locals(); ++local) {
-      std::size_t collected = 0, handed = 0;
-      each_far([&](int, int rank) {
-        collected += sends(local, rank);
-        handed += gets(local, rank);
-      });
-      collected_.push_back(scratch_.take(Buffer::scratch, neighbours()[local] == request_.rank ? 0 : collected));
-      // From one other node, a parcel comes as it goes.
-      handed_.push_back(nodes() == 2 ? Slice{Buffer::scratch, 0, handed} : scratch_.take(Buffer::scratch, handed));
+    const auto all = static_cast<std::size_t>(nodes());
+    std::vector<std::size_t> collected(locals(), 0), boxes(all, 0), arrived(all, 0), handed(locals(), 0);
+    each_far([&](int node, int rank) {
+      const auto n = static_cast<std::size_t>(node);
+      for (std::size_t local = 0; local < locals(); ++local) {
+        const std::size_t sent = sends(local, rank), got = gets(local, rank);
+        if (neighbours()[local] != request_.rank) collected[local] += sent;
+        boxes[n] += sent;
+        arrived[n] += got;
+        handed[local] += got;
+      }
+    });
+    collected_ = take(collected);
+    boxes_ = take(boxes);
+    arrived_ = take(arrived);
+    if (nodes() != 2) {
+      handed_ = take(handed);
+      return;
     }
-    for (int node = 0; node < nodes(); ++node) {
-      const auto of_node = [&](bool out) {
-        return total([&](int at, std::size_t local, int rank) {
-          return at != node ? 0 : out ? sends(local, rank) : gets(local, rank);
-        });
-      };
-      boxes_.push_back(scratch_.take(Buffer::scratch, of_node(true)));
-      arrived_.push_back(scratch_.take(Buffer::scratch, of_node(false)));
+    std::size_t position = 0;  // from one other node, parcels come as they go
+    for (const std::size_t count : handed) {
+      handed_.push_back(arrived_[static_cast<std::size_t>(1 - leaders_.node())].part(position, count));
+      position += count;
     }
-    if (nodes() != 2) return;
-    std::size_t position = 0;
-    for (Slice& parcel : handed_) {
-      parcel = arrived_[static_cast<std::size_t>(1 - leaders_.node())].part(position, parcel.count);
-      position += parcel.count;
-    }
+  }
+  std::vector<Slice> take(const std::vector<std::size_t>& counts) {
+    std::vector<Slice> regions;
+    for (const std::size_t count : counts) regions.push_back(scratch_.take(Buffer::scratch, count));
+    return regions;
   }
 
   void prepare(Round& round) const {
