@@ -14,7 +14,10 @@
 #include <col/backend.hpp>
 
 #include "core/env.hpp"
+#include "core/hash.hpp"
 #include "core/log.hpp"
+#include "group/adopt/launchers.hpp"
+#include "group/adopt/places.hpp"
 #include "group/join/host.hpp"
 #include "group/join/host_backend.hpp"
 #include "group/join/job_notice.hpp"
@@ -49,13 +52,6 @@ std::string wanted_backend(const GroupSpec& spec) {
   if (name.empty()) name = to_string(spec.backend);
   usable_backend(name, spec.name);
   return name;
-}
-
-bool share_loopback(const std::vector<PeerInfo>& peers) {
-  return std::all_of(peers.begin(), peers.end(), [&](const PeerInfo& peer) {
-    return !peer.boot_id.empty() && !peer.network_namespace.empty() && peer.boot_id == peers.front().boot_id &&
-           peer.network_namespace == peers.front().network_namespace;
-  });
 }
 
 // Why the backend for GPUs does not serve the group, when its backend is chosen; empty when it does. Decided by what
@@ -112,11 +108,25 @@ void look_for_other_job(const JoinRequest& request) {
               spec.name, foreign->rank);
 }
 
+// By rank, for a group of all ranks of a job that another launcher has started; empty elsewhere.
+std::vector<std::string> hosts_as_launched(const JoinRequest& request) {
+  const ContextSpec& job = request.context;
+  const bool is_whole =
+      request.members.empty() && request.spec.world_size == job.world_size && request.spec.rank == job.rank;
+  if (!is_whole || job.launcher.empty() || job.launcher == "colrun") return {};
+  const auto own = adopt::find_launched_rank(core::env::get);
+  if (!own || own->world_size != job.world_size) return {};
+  return adopt::hosts_of_ranks(*own, core::env::get, [] { return this_host().hostname; });
+}
+
 Roster meet_others(const JoinRequest& request, std::string_view backend, Store& name_scope, WaitContext& wait) {
   JobNotice notice(*request.context.store, request.spec.name, request.spec.rank, request.job);
   try {
-    Roster roster =
-        meet(request.spec.name, describe_self(request, backend), name_scope, wait, [&notice] { notice.post(); });
+    const MeetingHelp help{
+        .when_slow = [&notice] { notice.post(); },
+        .name =
+            [&](const std::vector<int>& ranks) { return adopt::ranks_on_hosts(ranks, hosts_as_launched(request)); }};
+    Roster roster = meet(request.spec.name, describe_self(request, backend), name_scope, wait, help);
     notice.remove();
     return roster;
   } catch (const Error& error) {
@@ -182,7 +192,7 @@ void set_scope(GroupParts& parts, const JoinRequest& request, const std::shared_
 }
 
 std::shared_ptr<Store> name_scope_of(const JoinRequest& request) {
-  return make_prefix_store(request.job_scope, "group/" + request.spec.name);
+  return meeting_place(request.context.store, request.job, request.spec.name);
 }
 
 // The record of an earlier group of the name must not speak for this one.
@@ -317,12 +327,25 @@ std::uint64_t random_nonce() {
   return (std::uint64_t{device()} << 32) | device();
 }
 
+bool share_loopback(const std::vector<PeerInfo>& peers) {
+  return std::all_of(peers.begin(), peers.end(), [&](const PeerInfo& peer) {
+    return !peer.boot_id.empty() && !peer.network_namespace.empty() && peer.boot_id == peers.front().boot_id &&
+           peer.network_namespace == peers.front().network_namespace;
+  });
+}
+
 std::string job_name(const ContextSpec& spec) {
   return fmt::format("{}#{}", spec.job_id, spec.restart_count);
 }
 
 std::shared_ptr<Store> job_scope(const ContextSpec& spec) {
   return make_prefix_store(spec.store, "job/" + job_name(spec));
+}
+
+// By a number: it is in every key that passes, and a job's name is long.
+std::shared_ptr<Store> meeting_place(const std::shared_ptr<Store>& store, std::string_view job,
+                                     std::string_view group) {
+  return make_prefix_store(store, fmt::format("{:x}", core::Hash().add(job).add("group").add(group).value()));
 }
 
 GroupParts join_connected(const JoinRequest& request, Connected connected) {

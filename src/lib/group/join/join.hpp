@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <col/group.hpp>
@@ -34,8 +35,14 @@ std::uint64_t random_nonce();
 // "job id#generation": separates the keys of one run of a job from those of another.
 std::string job_name(const ContextSpec& spec);
 
+// Whether they can use loopback.
+bool share_loopback(const std::vector<PeerInfo>& peers);
+
 // The part of the store with the keys of that run of the job. Requires a store.
 std::shared_ptr<Store> job_scope(const ContextSpec& spec);
+
+// The part of it where the ranks of a group meet. `job`: as by job_name().
+std::shared_ptr<Store> meeting_place(const std::shared_ptr<Store>& store, std::string_view job, std::string_view group);
 
 // The result.
 struct GroupParts {

@@ -63,13 +63,25 @@ void fields(Member& member, Visit& visit) {
 
 namespace {
 
-// Where ranks are: name, boot id, namespaces.
-using Where = std::vector<std::string>;
+// Where ranks are.
+struct Where {
+  std::string hostname;
+  int boot = -1, network = -1, pids = -1;  // numbers of texts; -1: unknown
 
-Where where_is(const PeerInfo& peer) {
-  return {peer.hostname, peer.boot_id, shortened(peer.network_namespace, kNetwork),
-          shortened(peer.pid_namespace, kPids)};
-}
+  bool operator==(const Where&) const = default;
+};
+
+// Texts that only have to be compared, by the order in which they first appear: shorter than the ids of kernels.
+class Numbered {
+ public:
+  int number_of(const std::string& text) {
+    return text.empty() ? -1 : numbers_.emplace(text, static_cast<int>(numbers_.size())).first->second;
+  }
+  static std::string text_of(int number) { return number < 0 ? std::string() : std::to_string(number); }
+
+ private:
+  std::map<std::string, int> numbers_;
+};
 
 // What only some ranks have to say.
 struct Special {
@@ -91,18 +103,22 @@ void fields(Special& special, Visit& visit) {
 
 struct RosterText {
   std::uint64_t token = 0;
-  std::vector<Where> hosts = {};
-  std::vector<int> host_of = {};        // by rank: a place in `hosts`
-  std::vector<std::int64_t> pids = {};  // by rank
-  std::vector<int> global_ranks = {};   // by rank; empty: as in the group
+  std::vector<std::string> hosts = {};                              // their names
+  std::vector<int> boots = {}, networks = {}, process_spaces = {};  // by host: where it is, by number
+  std::vector<int> host_of = {};                                    // by rank: a place in `hosts`
+  std::vector<std::int64_t> pids = {};                              // by rank
+  std::vector<int> global_ranks = {};                               // by rank; empty: as in the group
   std::vector<Special> special = {};
 };
 
 template <class Visit>
 void fields(RosterText& roster, Visit& visit) {
-  auto& [token, hosts, host_of, pids, global_ranks, special] = roster;
+  auto& [token, hosts, boots, networks, process_spaces, host_of, pids, global_ranks, special] = roster;
   visit("token", token);
   visit("hosts", hosts);
+  visit("boots", boots);
+  visit("nets", networks);
+  visit("ns", process_spaces);
   visit("host_of", host_of);
   visit("pids", pids);
   visit("in_job", global_ranks);
@@ -238,15 +254,18 @@ std::string encode_roster(std::uint64_t token, const std::vector<Member>& member
   RosterText roster{.token = token};
   const bool as_in_job = std::all_of(members.begin(), members.end(),
                                      [](const Member& one) { return one.peer.global_rank == one.peer.rank; });
+  std::vector<Where> hosts;
+  Numbered boots, networks, process_spaces;
   for (const Member& member : members) {
     const PeerInfo& peer = member.peer;
-    const Where where = where_is(peer);
+    const Where where{peer.hostname, boots.number_of(peer.boot_id), networks.number_of(peer.network_namespace),
+                      process_spaces.number_of(peer.pid_namespace)};
     // Neighbours in rank are mostly on one host.
-    const auto found = std::find(roster.hosts.rbegin(), roster.hosts.rend(), where);
-    roster.host_of.push_back(static_cast<int>(roster.hosts.rend() - found) - 1);
-    if (found == roster.hosts.rend()) {
-      roster.host_of.back() = static_cast<int>(roster.hosts.size());
-      roster.hosts.push_back(where);
+    const auto found = std::find(hosts.rbegin(), hosts.rend(), where);
+    roster.host_of.push_back(static_cast<int>(hosts.rend() - found) - 1);
+    if (found == hosts.rend()) {
+      roster.host_of.back() = static_cast<int>(hosts.size());
+      hosts.push_back(where);
     }
     roster.pids.push_back(peer.pid);
     if (!as_in_job) roster.global_ranks.push_back(peer.global_rank);
@@ -254,18 +273,23 @@ std::string encode_roster(std::uint64_t token, const std::vector<Member>& member
       roster.special.push_back(
           {peer.rank, member.names_wire, member.uses_gpu, member.gpu, member.why_no_gpu, member.alone_on_gpu});
   }
+  for (Where& where : hosts) {
+    roster.hosts.push_back(std::move(where.hostname));
+    roster.boots.push_back(where.boot);
+    roster.networks.push_back(where.network);
+    roster.process_spaces.push_back(where.pids);
+  }
   return core::json_line(roster);
 }
 
 std::vector<Member> decode_roster(std::string_view text, std::uint64_t token, const Member& self) {
   auto roster = decoded<RosterText>(text, "roster of a group");
   const std::size_t size = roster.host_of.size();
-  const auto fits = [&](int host) {
-    const auto place = static_cast<std::size_t>(host);
-    return host >= 0 && place < roster.hosts.size() && roster.hosts[place].size() == where_is({}).size();
-  };
-  if (roster.token != token || size != static_cast<std::size_t>(self.world_size) || roster.pids.size() != size ||
-      (!roster.global_ranks.empty() && roster.global_ranks.size() != size) ||
+  const std::size_t hosts = roster.hosts.size();
+  const auto fits = [&](int host) { return host >= 0 && static_cast<std::size_t>(host) < hosts; };
+  if (roster.token != token || roster.boots.size() != hosts || roster.networks.size() != hosts ||
+      roster.process_spaces.size() != hosts || size != static_cast<std::size_t>(self.world_size) ||
+      roster.pids.size() != size || (!roster.global_ranks.empty() && roster.global_ranks.size() != size) ||
       !std::all_of(roster.host_of.begin(), roster.host_of.end(), fits))
     throw Error(ErrorCode::internal, "the roster of a group in the store is of another group");
   std::vector<Member> members(size);
@@ -274,15 +298,15 @@ std::vector<Member> decode_roster(std::string_view text, std::uint64_t token, co
     member.world_size = self.world_size;
     member.backend = self.backend;
     member.version = self.version;
-    const Where& where = roster.hosts[static_cast<std::size_t>(roster.host_of[rank])];
+    const auto host = static_cast<std::size_t>(roster.host_of[rank]);
     const auto number = static_cast<int>(rank);
     member.peer = {number,
                    roster.global_ranks.empty() ? number : roster.global_ranks[rank],
                    roster.pids[rank],
-                   where[0],
-                   where[1],
-                   restored(where[2], kNetwork),
-                   restored(where[3], kPids)};
+                   roster.hosts[host],
+                   Numbered::text_of(roster.boots[host]),
+                   Numbered::text_of(roster.networks[host]),
+                   Numbered::text_of(roster.process_spaces[host])};
   }
   for (Special& special : roster.special) {
     if (special.rank < 0 || static_cast<std::size_t>(special.rank) >= size) continue;

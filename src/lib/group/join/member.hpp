@@ -51,7 +51,8 @@ bool agree(const Member& a, const Member& b);
 std::optional<Error> disagreement(std::string_view group, const std::map<int, Member>& members);
 
 // The members of a group in rank order, as one text: what is the same on many is in it once. It has what members need
-// to know of one another: not nonces, nor what all have in common.
+// to know of one another: not nonces, nor what all have in common. Of where they are, it keeps the names of hosts, and
+// for the rest which are the same: that is what the members of PeerInfo say, which is read from it.
 std::string encode_roster(std::uint64_t token, const std::vector<Member>& members);
 // Throws internal if `text` is no roster, or the one of another token. `self`: one of its members.
 std::vector<Member> decode_roster(std::string_view text, std::uint64_t token, const Member& self);

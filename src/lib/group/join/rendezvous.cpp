@@ -12,7 +12,6 @@
 #include <col/error.hpp>
 
 #include "core/hash.hpp"
-#include "group/call/operation.hpp"
 #include "group/diagnosis/failure.hpp"
 #include "group/join/decoded.hpp"
 #include "group/join/host.hpp"
@@ -22,20 +21,19 @@
 
 namespace col::group {
 
-// What rank 0 tells the lowest rank of each host, and that one the other ranks of its host.
+// What rank 0 tells the lowest rank of each host, with the roster on a line of its own; and that one the other ranks of
+// its host.
 struct Welcome {
   std::uint64_t token = 0;
-  std::string roster = {};                                     // for the lowest rank of a host
-  std::vector<std::pair<int, std::uint64_t>> neighbours = {};  // for the same: rank and nonce of those it must tell
+  std::vector<std::pair<int, std::uint64_t>> neighbours = {};  // rank and nonce of those it must tell
   std::int64_t pid = 0;                                        // for the others: whose descriptor has the roster
   int descriptor = -1;                                         // -1: the store has it
 };
 
 template <class Visit>
 void fields(Welcome& welcome, Visit& visit) {
-  auto& [token, roster, neighbours, pid, descriptor] = welcome;
+  auto& [token, neighbours, pid, descriptor] = welcome;
   visit("welcome", token);
-  visit.if_set("roster", roster, !roster.empty());
   visit.if_set("tell", neighbours, !neighbours.empty());
   visit.if_set("pid", pid, descriptor >= 0);
   visit.if_set("fd", descriptor, descriptor >= 0);
@@ -96,29 +94,28 @@ std::optional<Member> readable(const std::string& text) {
 using Kind = store::Call::Kind;
 
 // Shares the roster with the other ranks of this host, and adds to `calls` what tells them where it is.
-void tell_neighbours(Roster& roster, const Welcome& told, std::vector<store::Call>& calls) {
+void tell_neighbours(Roster& roster, const Welcome& told, const std::string& text, std::vector<store::Call>& calls) {
   if (told.neighbours.empty()) return;
-  roster.shared = share_text(told.roster);
+  roster.shared = share_text(text);
   Welcome answer{.token = told.token};
   if (roster.shared) {
     answer.pid = ::getpid();
     answer.descriptor = roster.shared.get();
   }
-  const std::string text = core::json_line(answer);
+  const std::string words = core::json_line(answer);
   for (const auto& [rank, nonce] : told.neighbours)
-    calls.push_back({.kind = Kind::set, .key = answer_key(nonce), .value = text});
+    calls.push_back({.kind = Kind::set, .key = answer_key(nonce), .value = words});
 }
 
 // One rank's attempt to join.
 class Attempt {
  public:
-  Attempt(std::string_view group, const Member& self, Store& scope, WaitContext& wait,
-          const std::function<void()>& when_slow)
+  Attempt(std::string_view group, const Member& self, Store& scope, WaitContext& wait, const MeetingHelp& help)
       : group_(group),
         self_(self),
         scope_(scope),
         wait_(wait),
-        when_slow_(when_slow),
+        help_(help),
         started_(Deadline::Clock::now()),
         look_interval_(std::max<Duration>(kFirstLook, self.world_size * kLookForEach)) {}
 
@@ -155,7 +152,7 @@ class Attempt {
   const Member& self_;
   Store& scope_;
   WaitContext& wait_;
-  const std::function<void()>& when_slow_;
+  const MeetingHelp& help_;
   Deadline::Clock::time_point started_;
   std::map<int, Member> members_;  // those that have been seen
   bool announced_ = false;
@@ -265,11 +262,11 @@ std::vector<int> Attempt::missing() const {
 void Attempt::describe_missing() {
   const std::vector<int> absent = missing();
   wait_.describe(absent.empty() ? fmt::format("rank 0 to answer the ranks of group '{}'", group_)
-                                : fmt::format("{} to join group '{}'", ranks_text(absent), group_));
+                                : fmt::format("{} to join group '{}'", help_.name(absent), group_));
 }
 
 void Attempt::say_if_slow() {
-  if (Deadline::Clock::now() - started_ > kSlow) when_slow_();
+  if (Deadline::Clock::now() - started_ > kSlow) help_.when_slow();
 }
 
 Roster Attempt::run() {
@@ -396,7 +393,7 @@ Roster Attempt::answer() {
     const int leader = leader_of.emplace(hosts[static_cast<std::size_t>(rank)], rank).first->second;
     Welcome& told = leaders[leader];
     if (leader == rank)
-      told = {.token = roster.token, .roster = text};
+      told.token = roster.token;
     else
       told.neighbours.emplace_back(rank, member.nonce);
   }
@@ -408,17 +405,18 @@ Roster Attempt::answer() {
   calls.push_back({.kind = Kind::set, .key = roster_key(roster.token), .value = text});
   for (auto& [rank, told] : leaders) {
     if (rank == 0)
-      tell_neighbours(roster, told, calls);
+      tell_neighbours(roster, told, text, calls);
     else
       calls.push_back({.kind = Kind::set,
                        .key = answer_key(roster.members[static_cast<std::size_t>(rank)].nonce),
-                       .value = core::json_line(told)});
+                       .value = fmt::format("{}\n{}", core::json_line(told), text)});
   }
   for (const Member& member : roster.members) {
     if (member.peer.rank != 0) roster.answered.push_back(member.nonce);
   }
   wait_.describe(fmt::format("the store to take the answers to the ranks of group '{}'", group_));
   ask(calls);
+  roster.members = decode_roster(text, roster.token, self_);  // as the others know them
   return roster;
 }
 
@@ -507,11 +505,12 @@ Roster Attempt::welcome(const std::string& answer) {
     throw refusal ? Error(refusal->code(), refusal->message(), group_, refusal->rank())
                   : Error(ErrorCode::internal, "an answer in the store cannot be read", group_);
   }
-  const auto told = decoded<Welcome>(answer, "answer of rank 0");
+  const std::size_t line_end = answer.find('\n');
+  const auto told = decoded<Welcome>(std::string_view(answer).substr(0, line_end), "answer of rank 0");
   Roster roster;
   roster.token = told.token;
   std::optional<std::string> text;
-  if (!told.roster.empty()) text = told.roster;
+  if (line_end != std::string::npos) text = answer.substr(line_end + 1);
   if (told.descriptor >= 0) text = shared_text(told.pid, told.descriptor);
   const auto read = [&](const std::string& found) { return decode_roster(found, told.token, self_); };
   if (text) {
@@ -527,7 +526,7 @@ Roster Attempt::welcome(const std::string& answer) {
   }
   if (!told.neighbours.empty()) {
     std::vector<store::Call> calls;
-    tell_neighbours(roster, {.token = told.token, .roster = *text, .neighbours = told.neighbours}, calls);
+    tell_neighbours(roster, told, *text, calls);
     ask(calls);
   }
   return roster;
@@ -535,9 +534,8 @@ Roster Attempt::welcome(const std::string& answer) {
 
 }  // namespace
 
-Roster meet(std::string_view group, const Member& self, Store& scope, WaitContext& wait,
-            const std::function<void()>& when_slow) {
-  Attempt attempt(group, self, scope, wait, when_slow);
+Roster meet(std::string_view group, const Member& self, Store& scope, WaitContext& wait, const MeetingHelp& help) {
+  Attempt attempt(group, self, scope, wait, help);
   try {
     return attempt.run();
   } catch (const Error& error) {
@@ -553,7 +551,8 @@ Roster meet(std::string_view group, const Member& self, Store& scope, WaitContex
 }
 
 void decline(std::string_view group, const Member& self, Store& scope, WaitContext& wait) {
-  Attempt(group, self, scope, wait, [] {}).decline();
+  const MeetingHelp help;
+  Attempt(group, self, scope, wait, help).decline();
 }
 
 void forget(const Roster& roster, Store& scope, WaitContext& wait) noexcept {

@@ -22,6 +22,7 @@
 #include <col/store.hpp>
 
 #include "core/unique_fd.hpp"
+#include "group/call/operation.hpp"
 #include "group/join/member.hpp"
 #include "store/base/doze.hpp"
 
@@ -34,13 +35,17 @@ struct Roster {
   core::UniqueFd shared = {};                // the roster, for ranks of this host: open until all have read it
 };
 
-// `scope` is the store's scope of the group's name. `when_slow` is called, again and again, if it takes long. Errors:
+// What a meeting needs to know beside.
+struct MeetingHelp {
+  std::function<void()> when_slow = [] {};                                // called, again and again, if it takes long
+  std::function<std::string(const std::vector<int>&)> name = ranks_text;  // of ranks that are missing, for messages
+};
+
+// `scope` is the store's scope of the group's name. Errors:
 // already_initialized (a live process has announced itself as this rank), mismatch on every rank (world size, backend
 // or version differ; names the rank that differs), timeout (names the missing ranks), and those of wait.check(). On
 // failure, the announcement is withdrawn, so that the rank can try again.
-Roster meet(
-    std::string_view group, const Member& self, Store& scope, WaitContext& wait,
-    const std::function<void()>& when_slow = [] {});
+Roster meet(std::string_view group, const Member& self, Store& scope, WaitContext& wait, const MeetingHelp& help = {});
 
 // Instead of meet(), for a rank that has to fail: all ranks that wait for it, now or later, fail with its reason. The
 // backend of `self` is one with_reason(). Throws as meet() does.
