@@ -1,4 +1,5 @@
-// Groups in the memory of the group that they are made from: the same as groups that meet in a store, without it.
+// Groups that the ranks of another make by what connects them already, its memory above all: the same as groups that
+// meet in a store, without it.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,29 +57,47 @@ class CountingStore final : public Store {
   std::atomic<int> calls_{0};
 };
 
-// Runs `body` on the ranks of a group over shared memory, as threads; each has a store that counts.
+// Those whose groups need no store to make others; over hosts, ranks dealt to two in turn.
+std::vector<std::string> those_without_store() {
+  register_divided_hosts();
+  std::vector<std::string> names;
+  for (const char* const name : {"shm", "gloo", "hosts_in_turn"}) {
+    const BackendFactory* const factory = find_backend(name);
+    if (factory != nullptr && !factory->unavailable_reason()) names.emplace_back(name);
+  }
+#ifdef COL_EXPECT_GLOO
+  REQUIRE(names.size() == 3);
+#endif
+  return names;
+}
+
+// Runs `body` on the ranks of a group, as threads; each has a store that counts.
 using CountingBody = std::function<void(Group& group, CountingStore& store)>;
-std::vector<Outcome> run_counting(int ranks, const CountingBody& body, Duration timeout = 20s) {
+std::vector<Outcome> run_counting(int ranks, const std::string& backend, const CountingBody& body,
+                                  Duration timeout = 20s) {
   RankOptions options{.timeout = timeout};
   options.adapt = [](ContextSpec& spec) { spec.store = std::make_shared<CountingStore>(spec.store); };
   return run_threads(
       ranks,
       [&](int rank, Context& context) {
-        Group group = context.init_group({.rank = rank, .world_size = ranks, .backend_name = "shm"});
+        Group group = context.init_group({.rank = rank, .world_size = ranks, .backend_name = backend});
         body(group, dynamic_cast<CountingStore&>(*context.spec().store));
       },
       options);
 }
 
-// Threads, and then processes, over shared memory.
+// Threads, and then processes, over each of them.
 template <class Given>
-void on_shm(int ranks, const Given& given) {
-  const Body body = rank_body(ranks, "shm", given);
-  check_good(run_threads(ranks, body));
-  check_good(run_processes(ranks, [&](int rank, Context& context) {
-    body(rank, context);
-    context.finalize();
-  }));
+void on_each(int ranks, const Given& given) {
+  for (const std::string& backend : those_without_store()) {
+    INFO(backend);
+    const Body body = rank_body(ranks, backend, given);
+    check_good(run_threads(ranks, body));
+    check_good(run_processes(ranks, [&](int rank, Context& context) {
+      body(rank, context);
+      context.finalize();
+    }));
+  }
 }
 
 bool leaves_alone(CountingStore& store, const std::function<void()>& call) {
@@ -87,8 +106,8 @@ bool leaves_alone(CountingStore& store, const std::function<void()>& call) {
   return store.calls() == before;
 }
 
-TEST_CASE("splits: split and dup of ranks that share memory use no store, and subgroup writes one record", "[group]") {
-  check_good(run_counting(6, [](Group& group, CountingStore& store) {
+TEST_CASE("splits: split and dup use no store, and subgroup writes one record", "[group]") {
+  const auto body = [](Group& group, CountingStore& store) {
     const auto no_store = [&](const std::function<void()>& call) {
       // Slow machines: what waits for 100 ms may look there.
       for (int attempt = 0; attempt < 5; ++attempt) {
@@ -109,12 +128,20 @@ TEST_CASE("splits: split and dup of ranks that share memory use no store, and su
       expect(data[4999] == 18);
       if (quarter) quarter.allreduce(data);
     });
-    // Only its first rank writes the record.
-    if (group.rank() == 1) return void(group.subgroup(std::array{1, 4}, "some"));
-    const int before = store.calls();
-    some = group.subgroup(std::array{1, 4}, "some");
-    expect(store.calls() == before);
-  }));
+    for (int attempt = 0; attempt < 5; ++attempt) {
+      const int before = store.calls();
+      some = group.subgroup(std::array{1, 4}, fmt::format("some {}", attempt));
+      // Only its first rank writes the record.
+      std::vector<int> quick{group.rank() == 1 || store.calls() == before ? 1 : 0};
+      group.allreduce(quick, {.op = ReduceOp::min});
+      if (quick[0] == 1) return;
+    }
+    expect(false, "subgroup uses the store");
+  };
+  for (const std::string& backend : those_without_store()) {
+    INFO(backend);
+    check_good(run_counting(6, backend, body));
+  }
 }
 
 // The ranks of the group that `color` and `key` make, as the documentation says: by key, then by rank.
@@ -150,7 +177,7 @@ TEST_CASE("splits: any split is the group that its ranks make through the store"
   constexpr int kRanks = 7, kTrials = 6;
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
-  on_shm(kRanks, [&](Group& group, Context& context) {
+  on_each(kRanks, [&](Group& group, Context& context) {
     std::mt19937 random(seed);
     for (int trial = 0; trial < kTrials; ++trial) {
       std::vector<int> colors, keys;
@@ -167,7 +194,7 @@ TEST_CASE("splits: any split is the group that its ranks make through the store"
       Group met = context.init_group({.name = fmt::format("met {}.{}", trial, colors[me]),
                                       .rank = part.rank(),
                                       .world_size = part.size(),
-                                      .backend_name = "shm"});
+                                      .backend_name = std::string(part.backend())});
       expect(met.ranks() == ranks && met.backend() == part.backend());
       expect(answers(part) == answers(met), fmt::format("trial {}", trial));
       if (part.size() > 1) fly_each_kind(part, 300);
@@ -179,7 +206,7 @@ TEST_CASE("splits: any split is the group that its ranks make through the store"
 }
 
 TEST_CASE("splits: large messages and vectors, to all from all, in groups of groups", "[group]") {
-  on_shm(4, [](Group& group, Context& context) {
+  on_each(4, [](Group& group, Context& context) {
     Group twin = group.dup();
     Group pair = twin.split(twin.rank() / 2, -twin.rank());
     context.destroy_group("default");
@@ -199,7 +226,7 @@ TEST_CASE("splits: large messages and vectors, to all from all, in groups of gro
 
 TEST_CASE("splits: more groups at once than there is room for are made all the same", "[group]") {
   constexpr int kGroups = 40;
-  check_good(run_counting(2, [](Group& group, CountingStore& store) {
+  check_good(run_counting(2, "shm", [](Group& group, CountingStore& store) {
     std::vector<Group> groups;
     const int before = store.calls();
     for (int i = 0; i < kGroups; ++i) groups.push_back(group.dup());
@@ -233,7 +260,7 @@ TEST_CASE("splits: ten thousand groups, one after the other, take no more memory
   constexpr bool kIsLate = false;
 #endif
   check_good(run_counting(
-      3,
+      3, "shm",
       [](Group& group, CountingStore& store) {
         std::size_t memory = 0, keys = 0;
         for (int round = 0; round < kRounds; ++round) {
@@ -267,7 +294,7 @@ TEST_CASE("splits: ten thousand groups, one after the other, take no more memory
 }
 
 TEST_CASE("splits: a name is free again once its group is gone, and taken before", "[group]") {
-  on_shm(3, [](Group& group) {
+  on_each(3, [](Group& group) {
     for (int round = 0; round < 20; ++round) {
       Group some = group.subgroup(std::array{2, 0, 1}, "some");
       std::vector<int> data{1};
@@ -292,7 +319,7 @@ TEST_CASE("splits: a name is free again once its group is gone, and taken before
 
 TEST_CASE("splits: threads split different groups at once, beside what is in flight", "[group]") {
   constexpr int kThreads = 4;
-  on_shm(3, [](Group& group) {
+  on_each(3, [](Group& group) {
     std::vector<Group> parents;
     for (int i = 0; i < kThreads; ++i) parents.push_back(group.dup());
     std::vector<int> in(200000, 1), out(in.size());
@@ -327,9 +354,10 @@ TEST_CASE("splits: threads split different groups at once, beside what is in fli
 // ---- What goes wrong
 
 TEST_CASE("splits: a rank that dies in the middle of a split is named by all others", "[group]") {
-  for (const char* const op : {"1", "2"}) {  // before it has told its color; after that
+  const auto die_at = [](const std::string& backend, const char* op) {
+    INFO(backend << ", operation " << op);
     ::setenv("COL_FAULT", fmt::format("kill:rank=2,op={},step=0", op).c_str(), 1);
-    const auto outcomes = run_processes(4, rank_body(4, "shm", [](Group& group) { group.split(0).barrier(); }));
+    const auto outcomes = run_processes(4, rank_body(4, backend, [](Group& group) { group.split(0).barrier(); }));
     ::unsetenv("COL_FAULT");
     INFO(show(outcomes));
     for (int rank = 0; rank < 4; ++rank) {
@@ -339,6 +367,9 @@ TEST_CASE("splits: a rank that dies in the middle of a split is named by all oth
       else
         check_ending(outcome, {.code = ErrorCode::peer_lost, .rank = 2, .within = 10});
     }
+  };
+  for (const std::string& backend : those_without_store()) {
+    for (const char* const op : {"1", "2"}) die_at(backend, op);  // before it has told its color; after that
   }
 }
 
@@ -406,7 +437,7 @@ TEST_CASE("splits: a forked child cannot split, and its end takes nothing from i
 }
 
 TEST_CASE("splits: a rank that leaves its new group early is named, and the parent goes on", "[group]") {
-  on_shm(3, [](Group& group) {
+  on_each(3, [](Group& group) {
     Group part = group.dup();
     if (group.rank() == 1) {
       part.destroy();

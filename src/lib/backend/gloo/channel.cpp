@@ -153,6 +153,11 @@ void GlooChannel::on_change(std::function<void()> ring) {
   if (!fork_guard_.is_forked_child()) transport().on_change(std::move(ring));
 }
 
+std::unique_ptr<backend::Draft> GlooChannel::draft(const ConnectRequest& request, std::span<const int> ranks) {
+  enter("draft");
+  return draft_mesh(request, ranks, mesh_);
+}
+
 // ---- Collectives, and the end
 
 std::span<const NativeEntry> GlooChannel::native_entries() const {

@@ -13,13 +13,14 @@
 
 #include <col/backend.hpp>
 
+#include "backend/draft.hpp"
 #include "backend/gloo/native.hpp"
 #include "backend/gloo/transport.hpp"
 #include "core/fork_guard.hpp"
 
 namespace col::gloo_backend {
 
-class GlooChannel final : public Channel, public WireExtension {
+class GlooChannel final : public Channel, public WireExtension, public backend::DraftExtension {
  public:
   GlooChannel(std::string group, std::shared_ptr<Mesh> mesh);
   // A soft close: what was sent is delivered, and the peers are told that this rank leaves in good order. In a process
@@ -38,6 +39,8 @@ class GlooChannel final : public Channel, public WireExtension {
   void on_change(std::function<void()> ring) override;
   bool may_sleep() override;
   bool moves_by_itself() const noexcept override { return true; }
+  bool can_draft() const override { return true; }
+  std::unique_ptr<backend::Draft> draft(const ConnectRequest& request, std::span<const int> ranks) override;
 
   // For tests, which make Gloo meet cases that the layers above prevent.
   GuardedContext& transport() const { return mesh_->transport(); }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/far_wait.hpp"
+#include "backend/gloo/channel.hpp"
 #include "backend/gloo/translate.hpp"
 #include "store/base/run.hpp"
 
@@ -63,13 +66,29 @@ Error decode(const std::string& text, std::string_view group) {
                json.value("message", std::string()), group, json.value("rank", -1));
 }
 
+// Listens.
+std::shared_ptr<GuardedContext> open_context(const ConnectRequest& request, const Kinship& kin,
+                                             const HeartbeatSpec& heartbeat, const Interface& interface) {
+  Membership member{.rank = request.rank,
+                    .token = request.token,
+                    .kin = kin,
+                    .heartbeat = heartbeat,
+                    .is_crowded = backend::is_crowded(request)};
+  for (const PeerInfo& peer : request.peers) member.host_names.push_back(peer.hostname);
+  return std::make_shared<GuardedContext>(interface, std::move(member));
+}
+
 // One rank's work to build the mesh, in the order of its functions.
 class Connecting {
  public:
   Connecting(const ConnectRequest& request, const HeartbeatSpec& heartbeat, WaitContext& wait)
-      : request_(request), heartbeat_(heartbeat), wait_(wait), kin_(kinship_of(request)) {}
+      : Connecting(request, heartbeat, wait, kinship_of(request)) {}
+  Connecting(const ConnectRequest& request, const HeartbeatSpec& heartbeat, WaitContext& wait, Kinship kin)
+      : request_(request), heartbeat_(heartbeat), wait_(wait), kin_(std::move(kin)) {}
 
   std::shared_ptr<Mesh> run();
+  // Instead, in a context that knows the addresses of all. `look_at_relatives` throws if one of them has died.
+  std::shared_ptr<Mesh> run(std::shared_ptr<GuardedContext> context, const std::function<void()>& look_at_relatives);
   // The error to throw: the first one that a rank has published. If there is none, this one is published.
   Error publish(const Error& error) noexcept;
   Error translated(const std::exception_ptr& failure);
@@ -77,6 +96,7 @@ class Connecting {
  private:
   void check_descriptors() const;
   void open();
+  void look_later();
   void find_parent();
   store::Call publication();
   void use_address(int peer, const std::string& address);
@@ -95,6 +115,7 @@ class Connecting {
   const Kinship kin_;
   std::shared_ptr<GuardedContext> context_;
   const int parent_ = kin_.parent_of(request_.rank);
+  bool knows_all_ = false;  // where they are
   bool has_published_ = false;
   Deadline::Clock::time_point next_look_{};
 };
@@ -119,14 +140,12 @@ void Connecting::check_descriptors() const {
 
 void Connecting::open() {
   check_descriptors();
-  Membership member{.rank = request_.rank,
-                    .token = request_.token,
-                    .kin = kin_,
-                    .heartbeat = heartbeat_,
-                    .is_crowded = backend::is_crowded(request_)};
-  for (const PeerInfo& peer : request_.peers) member.host_names.push_back(peer.hostname);
-  context_ =
-      std::make_shared<GuardedContext>(choose_interface(request_.same_host, request_.socket_ifname), std::move(member));
+  context_ = open_context(request_, kin_, heartbeat_, choose_interface(request_.same_host, request_.socket_ifname));
+  context_->start();
+  look_later();
+}
+
+void Connecting::look_later() {
   next_look_ = Deadline::Clock::now() + kLookInterval + request_.size * kLookForEach;
 }
 
@@ -230,10 +249,9 @@ void Connecting::meet() {
 }
 
 void Connecting::look_for_failure() {
-  const auto now = Deadline::Clock::now();
-  if (now < next_look_) return;
-  next_look_ = now + kLookInterval + request_.size * kLookForEach;
-  if (!has_published_) {  // so that those who look for missing ranks see that this one is there
+  if (Deadline::Clock::now() < next_look_) return;
+  look_later();
+  if (!has_published_ && !knows_all_) {  // so that those who look for missing ranks see that this one is there
     const store::Call own = publication();
     request_.store->set(own.key, own.value);
   }
@@ -281,6 +299,32 @@ std::shared_ptr<Mesh> Connecting::run() {
   return std::make_shared<Mesh>(context_);
 }
 
+// All have come: the old group has told so.
+std::shared_ptr<Mesh> Connecting::run(std::shared_ptr<GuardedContext> context,
+                                      const std::function<void()>& look_at_relatives) {
+  context_ = std::move(context);
+  knows_all_ = true;
+  look_later();
+  context_->set_extra_check([&] {
+    look_at_relatives();
+    look_for_failure();
+  });
+  const GuardedContext::WaitScope scope(*context_, &wait_);
+  std::vector<int> first;
+  if (request_.size <= kMostWhole) {
+    for (int peer = 0; peer < request_.size; ++peer) {
+      if (peer != request_.rank) first.push_back(peer);
+    }
+  } else {
+    first = kin_.children_of(request_.rank);
+    if (parent_ >= 0) first.push_back(parent_);
+  }
+  context_->connect_to(first);
+  context_->start();  // not before: it would wake for everything that this rank waits for
+  context_->set_extra_check({});
+  return std::make_shared<Mesh>(context_);
+}
+
 // Rank 0 those of all ranks with children, as all have found one another; the others what they have published besides.
 void Connecting::forget_addresses() {
   const auto has_children = [this](int rank) { return !kin_.children_of(rank).empty(); };
@@ -312,14 +356,64 @@ Error Connecting::publish(const Error& error) noexcept {
   }
   try {
     const auto before = request_.store->compare_set(kFailedKey, std::nullopt, encode(error));
-    request_.store->set(address_key(request_.rank), kNoAddress);
+    if (!knows_all_) request_.store->set(address_key(request_.rank), kNoAddress);
     return before ? decode(*before, request_.group) : error;
   } catch (const std::exception&) {
     return error;  // the store is what failed; the others will see this rank's connections close
   }
 }
 
+// A rank of the new group that its old one connects.
+class MeshDraft final : public backend::Draft {
+ public:
+  MeshDraft(std::shared_ptr<GuardedContext> context, std::span<const int> ranks, std::shared_ptr<Mesh> old)
+      : context_(std::move(context)), ranks_(ranks.begin(), ranks.end()), old_(std::move(old)) {}
+
+  std::string words() const override { return context_->address().encoded(); }
+
+  void hear(std::span<const std::string> words) override {
+    for (int peer = 0; peer < context_->size; ++peer) {
+      const std::string& said = words[static_cast<std::size_t>(peer)];
+      if (peer != context_->rank && said.size() == Address::kBytes) context_->set_address(peer, Address::decoded(said));
+    }
+  }
+
+  std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
+    Connecting connecting(request, context_->heartbeat(), wait, context_->kin());
+    try {
+      auto mesh = connecting.run(std::move(context_), [&] { look_at_relatives(request.group); });
+      old_.reset();
+      return std::make_unique<GlooChannel>(std::string(request.group), std::move(mesh));
+    } catch (...) {
+      throw connecting.publish(connecting.translated(std::current_exception()));
+    }
+  }
+
+ private:
+  // The old group hears of a death, also of a rank that is not called here.
+  void look_at_relatives(std::string_view group) const {
+    const int lost = old_->transport().first_lost(ranks_);
+    if (lost < 0) return;
+    const auto rank = static_cast<int>(std::find(ranks_.begin(), ranks_.end(), lost) - ranks_.begin());
+    throw Error(ErrorCode::peer_lost, fmt::format("its connection in the old group, as rank {}, has ended", lost),
+                group, rank);
+  }
+
+  std::shared_ptr<GuardedContext> context_;  // shared with the mesh
+  const std::vector<int> ranks_;             // by rank: the rank in the old group
+  std::shared_ptr<Mesh> old_;                // shared with the channel of the old group, which may be closed meanwhile
+};
+
 }  // namespace
+
+std::unique_ptr<backend::Draft> draft_mesh(const ConnectRequest& request, std::span<const int> ranks,
+                                           std::shared_ptr<Mesh> old) {
+  const GuardedContext& transport = old->transport();
+  const bool is_elsewhere = request.same_host && transport.interface().address != "127.0.0.1";
+  const Interface interface = is_elsewhere ? choose_interface(true, {}) : transport.interface();
+  auto context = open_context(request, transport.kin().of_some(ranks), transport.heartbeat(), interface);
+  return std::make_unique<MeshDraft>(std::move(context), ranks, std::move(old));
+}
 
 std::shared_ptr<Mesh> connect_mesh(const ConnectRequest& request, HeartbeatSpec heartbeat, WaitContext& wait) {
   // colrun has started this process. Its launchers watch one another, and may stop all ranks of a host.

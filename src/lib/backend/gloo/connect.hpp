@@ -2,8 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
 #include <col/backend.hpp>
+
+#include "backend/draft.hpp"
 
 #include "backend/gloo/transport.hpp"
 
@@ -22,5 +27,11 @@ namespace col::gloo_backend {
 std::shared_ptr<Mesh> connect_mesh(const ConnectRequest& request, HeartbeatSpec heartbeat, WaitContext& wait);
 // For a rank that cannot even begin: tells the others, which wait for it. Returns the error to throw.
 Error refuse_mesh(const ConnectRequest& request, const Error& error, WaitContext& wait);
+
+// Lets ranks meet that another group connects: their words are their addresses, and they need no store. A rank returns
+// when it is connected to its parent and children in the tree, or to all in a small group. `old` connects the old
+// group, in which the ranks are called `ranks`: it knows if one of them dies meanwhile. Throws as connect_mesh().
+std::unique_ptr<backend::Draft> draft_mesh(const ConnectRequest& request, std::span<const int> ranks,
+                                           std::shared_ptr<Mesh> old);
 
 }  // namespace col::gloo_backend

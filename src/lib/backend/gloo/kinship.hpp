@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,15 @@ class Kinship {
   }
   // All on one host.
   explicit Kinship(int size) : Kinship(std::vector<int>(static_cast<std::size_t>(size), 0)) {}
+
+  // Of a group of some of these ranks: its rank r is ranks[r] here.
+  Kinship of_some(std::span<const int> ranks) const {
+    std::vector<int> hosts;
+    std::map<int, int> numbers;  // of the hosts that take part
+    for (const int rank : ranks)
+      hosts.push_back(numbers.emplace(host_of(rank), static_cast<int>(numbers.size())).first->second);
+    return Kinship(std::move(hosts));
+  }
 
   int size() const noexcept { return static_cast<int>(hosts_.size()); }
   int host_of(int rank) const { return hosts_[static_cast<std::size_t>(rank)]; }

@@ -43,6 +43,7 @@ bool has_arrived(const Connection& connection) {
 GuardedContext::GuardedContext(const Interface& interface, Membership member)
     : ::gloo::transport::Context(member.rank, member.kin.size()),
       credentials_(member.token, member.rank, make_nonce().substr(0, Address::kSecretBytes)),
+      interface_(interface),
       kin_(std::move(member.kin)),
       host_names_(std::move(member.host_names)),
       heartbeat_(member.heartbeat),
@@ -55,6 +56,9 @@ GuardedContext::GuardedContext(const Interface& interface, Membership member)
     if (r != rank) createPair(r);
   }
   (void)make_proof({}, ProofRole::server, {});  // here, where it may fail, and not on the event thread
+}
+
+void GuardedContext::start() {
   const core::AllSignalsBlocked for_the_new_thread;
   thread_ = std::thread([this] { serve(); });
 }
@@ -66,7 +70,7 @@ GuardedContext::~GuardedContext() {
   }
   comes_back_.notify_all();
   poller_.wake();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   lobby_.close();
   for (Peer& peer : peers_) hang_up(peer);
 }
@@ -86,18 +90,26 @@ void GuardedContext::set_address(int peer, Address address) {
   peer_of(peer).address = std::move(address);
 }
 
-void GuardedContext::check(const char* verb, const std::vector<int>& ranks) {
+void GuardedContext::look_around(const char* verb, const std::vector<int>& ranks) {
   if (broken()) throw cause_.get();
   if (extra_check_) extra_check_();
   if (wait_ == nullptr) throw Error(ErrorCode::internal, "gloo: a wait without a WaitContext; please report this");
   wait_->describe(fmt::format("{} {} {}", verb, ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", ")));
   wait_->waiting(-1, ranks.size() == 1 ? ranks.front() : -1);
   wait_->check();
-  const std::lock_guard lock(mutex_);
+}
+
+void GuardedContext::require_descriptors() const {
   if (lobby_.is_starved())
     throw Error(ErrorCode::resource,
                 "gloo: out of file descriptors for a connection that another rank makes; raise the limit of open files "
                 "(ulimit -n)");
+}
+
+void GuardedContext::check(const char* verb, const std::vector<int>& ranks) {
+  look_around(verb, ranks);
+  const std::lock_guard lock(mutex_);
+  require_descriptors();
   for (const int r : ranks) require_connection(peer_of(r));
   flush();
 }
@@ -256,6 +268,38 @@ void GuardedContext::flush() {
 
 void GuardedContext::require_connection(Peer& peer) {
   if (!broken() && peer.address && wants(peer.rank)) lobby_.call(peer.rank, *peer.address);
+}
+
+void GuardedContext::connect_to(std::span<const int> peers) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    std::vector<int> missing;
+    for (const int r : peers) {
+      Peer& peer = peer_of(r);
+      if (peer.is_open() || peer.has_left) continue;
+      if (peer.failure != nullptr) std::rethrow_exception(peer.failure);
+      if (r < rank) require_connection(peer);
+      missing.push_back(r);
+    }
+    if (missing.empty()) break;
+    require_descriptors();
+    turn(lock, slice());
+    lock.unlock();
+    try {
+      look_around("connect to", missing);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::timeout || error.rank() >= 0) throw;
+      throw Error(error.code(), error.message(), {}, missing.front());
+    }
+    lock.lock();
+  }
+  hand_on();
+}
+
+int GuardedContext::first_lost(std::span<const int> peers) {
+  const std::lock_guard lock(mutex_);
+  const auto lost = std::find_if(peers.begin(), peers.end(), [this](int r) { return peer_of(r).is_said_lost; });
+  return lost == peers.end() ? -1 : *lost;
 }
 
 bool GuardedContext::wants(int peer) const {

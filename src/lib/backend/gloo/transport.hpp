@@ -93,6 +93,8 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
 
   // Listens at `interface`. Throws Error.
   GuardedContext(const Interface& interface, Membership member);
+  // Starts the event thread. Until then, only waits serve the connections.
+  void start();
   // Closes the connections. What was written is delivered.
   ~GuardedContext() override;
 
@@ -104,6 +106,14 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   // Where this rank is, and where others are. A rank whose address is not known is not called, but may call.
   const Address& address() const { return lobby_.address(); }
   void set_address(int peer, Address address);
+  const Interface& interface() const { return interface_; }
+  const HeartbeatSpec& heartbeat() const { return heartbeat_; }
+  const Kinship& kin() const { return kin_; }
+  // Waits until all of `peers` are connected, or have been and have left. Of two ranks, the higher one calls. Used
+  // while connecting, in a WaitScope.
+  void connect_to(std::span<const int> peers);
+  // The first of `peers` that is lost, as far as this rank knows; -1: none.
+  int first_lost(std::span<const int> peers);
 
   // As long as the scope lives, waits in this context follow `wait`. For the thread that uses the channel. `wait` may
   // be null for calls that do not wait.
@@ -198,7 +208,9 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   // ---- For buffers; without the mutex.
   Duration slice() const noexcept { return wait_ != nullptr ? wait_->slice() : Duration::zero(); }
   // Throws if the wait has to end: the cause with which the context was broken, or what the extra check and the
-  // WaitContext throw. `ranks` are waited for. Makes the connections to them, so that it is known when they end.
+  // WaitContext throw. `ranks` are waited for.
+  void look_around(const char* verb, const std::vector<int>& ranks);
+  // Also makes the connections to them, so that it is known when they end.
   void check(const char* verb, const std::vector<int>& ranks);
 
   // ---- Connections (transport.cpp). The caller holds the mutex.
@@ -211,6 +223,7 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   void put(Peer& peer, const Frame& frame, OperationPtr operation = nullptr);
   void flush();
   void require_connection(Peer& peer);
+  void require_descriptors() const;
   void close(Peer& peer, const std::exception_ptr& why);
   void hang_up(Peer& peer) noexcept;
   void do_what_is_due();
@@ -252,6 +265,7 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   static void forget_if_empty(Peer& peer, std::uint64_t line);
 
   Credentials credentials_;
+  const Interface interface_;
   const Kinship kin_;
   const std::vector<std::string> host_names_;
   const HeartbeatSpec heartbeat_;

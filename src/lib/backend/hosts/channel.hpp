@@ -19,13 +19,14 @@
 #include <col/backend.hpp>
 
 #include "backend/channel_checks.hpp"
+#include "backend/draft.hpp"
 #include "backend/hosts/layout.hpp"
 #include "backend/hosts/operations.hpp"
 #include "core/fork_guard.hpp"
 
 namespace col::hosts_backend {
 
-class HostsChannel final : public Channel, public ImmediateExtension {
+class HostsChannel final : public Channel, public ImmediateExtension, public backend::DraftExtension {
  public:
   // `near` has the ranks of layout.near, in their order; it is null if there are no neighbours. `wire` has all ranks.
   // Throws internal if they lack the extensions that this takes.
@@ -44,6 +45,8 @@ class HostsChannel final : public Channel, public ImmediateExtension {
   bool receive_at_once(int peer, std::uint64_t slot, TensorView data) noexcept override;
   bool begin_at_once(const Request& /*request*/) noexcept override { return false; }
   void abort(const Error& cause) noexcept override;
+  bool can_draft() const override;
+  std::unique_ptr<backend::Draft> draft(const ConnectRequest& request, std::span<const int> ranks) override;
 
  private:
   void enter(const char* call) const;

@@ -12,7 +12,6 @@
 #include "backend/factories.hpp"
 #include "backend/hosts/channel.hpp"
 #include "backend/hosts/layout.hpp"
-#include "core/hash.hpp"
 #include "core/log.hpp"
 
 namespace col::hosts_backend {
@@ -34,17 +33,8 @@ BackendFactory* near_backend() {
 
 std::unique_ptr<Channel> connect_neighbours(BackendFactory& factory, const Layout& layout,
                                             const ConnectRequest& request, WaitContext& wait) {
-  // They keep their ranks in the group, by which errors call them.
-  std::vector<PeerInfo> peers;
-  for (const int rank : layout.near) peers.push_back(request.peers[static_cast<std::size_t>(rank)]);
-  ConnectRequest near = request;
-  near.rank = layout.place_of(layout.rank);
-  near.size = static_cast<int>(peers.size());
-  near.store = make_prefix_store(request.store, fmt::format("host/{}", layout.near.front()));
-  near.peers = peers;
-  near.same_host = true;
-  near.token = core::Hash().add(request.token).add("host").add(layout.near.front()).value();
-  return factory.connect(near, wait);
+  const NearRequest near(layout, request);
+  return factory.connect(near.request, wait);
 }
 
 class Factory final : public BackendFactory {
@@ -68,9 +58,7 @@ class Factory final : public BackendFactory {
                   request.group);
     BackendFactory* const near_factory = near_backend();
     Layout layout = Layout::of(request.peers, request.rank, near_factory == nullptr);
-    ConnectRequest far = request;
-    far.store = make_prefix_store(request.store, "wire");
-    auto wire = required(wire_, request).connect(far, wait);
+    auto wire = required(wire_, request).connect(wire_request(request), wait);
     std::unique_ptr<Channel> near;
     if (layout.has_neighbours()) {
       try {

@@ -7,6 +7,7 @@
 
 #include <col/backend.hpp>
 
+#include "backend/draft.hpp"
 #include "group/call/dispatch.hpp"
 #include "group/flight/core.hpp"
 
@@ -31,12 +32,13 @@ struct Lane {
   // `may_stage`: as in Connections.
   Lane(const Core& core, Channel* over, const std::string& backend, bool may_stage);
 
-  Channel* const channel;               // null in a world of one rank
-  DeviceExtension* const gpu;           // of the channel; null if it moves host memory
-  ImmediateExtension* const at_once;    // of the channel; null if it has none
-  PartsExtension* const in_parts;       // of the channel; null if it has none
-  CommonMemoryExtension* const memory;  // of the channel; null if it has none
-  const Device device;                  // the memory that it moves
+  Channel* const channel;                 // null in a world of one rank
+  DeviceExtension* const gpu;             // of the channel; null if it moves host memory
+  ImmediateExtension* const at_once;      // of the channel; null if it has none
+  PartsExtension* const in_parts;         // of the channel; null if it has none
+  CommonMemoryExtension* const memory;    // of the channel; null if it has none
+  backend::DraftExtension* const drafts;  // of the channel; null if it has none
+  const Device device;                    // the memory that it moves
   Dispatcher dispatcher;
 };
 

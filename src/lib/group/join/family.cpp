@@ -1,7 +1,9 @@
 #include "group/join/family.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <utility>
@@ -170,8 +172,9 @@ std::vector<T> Family::exchange(const T& own) {
 }
 
 std::vector<Family::Wish> Family::exchange_wishes(Wish own) {
-  const CommonMemoryExtension* const memory = lanes_.own().memory;
-  own.has_nursery = memory != nullptr && memory->has_nursery();
+  const Lane& lane = lanes_.own();
+  own.can_connect =
+      (lane.memory != nullptr && lane.memory->has_nursery()) || (lane.drafts != nullptr && lane.drafts->can_draft());
   own.uses_gpu = current_gpu().has_value();
   own.can_split = lanes_.own().gpu != nullptr && lanes_.own().gpu->can_split();
   return exchange(own);
@@ -225,9 +228,56 @@ std::unique_ptr<Channel> Family::split_channel(std::span<const int> ranks, const
   }
 }
 
-// Connects `ranks` by memory that the ranks of this group have in common: the first of them says where. Every rank of
-// this group calls it. Without such memory they need not meet either, if they do not run on GPUs, but have to connect.
-// Nothing on a rank that is not listed.
+// In memory that the ranks of this group have in common: the first of `ranks` says where. No channel if there is no
+// room.
+void Family::plant(const ConnectRequest& request, std::span<const int> ranks, Connected& known) {
+  CommonMemoryExtension& memory = *lanes_.own().memory;
+  std::optional<std::uint64_t> place;
+  if (request.rank == 0) {
+    try {
+      if (auto seedling = memory.plant(request)) {
+        place = seedling->place;
+        known.channel = std::move(seedling->channel);
+      }
+    } catch (const std::bad_alloc&) {  // the others must hear something
+    }
+  }
+  const auto places = exchange(place);
+  if (request.rank < 0) return;
+  place = places[static_cast<std::size_t>(ranks.front())];
+  if (place && request.rank != 0) known.channel = memory.planted(*place, request);
+}
+
+// By what each of `ranks` says. No draft if one of them cannot.
+void Family::draft(const ConnectRequest& request, std::span<const int> ranks, Connected& known) {
+  struct Words {
+    std::uint8_t length = 0;
+    std::array<char, backend::Draft::kMostWords> text{};
+  };
+  Words own;
+  std::unique_ptr<backend::Draft> begun;
+  if (request.rank >= 0) {
+    try {
+      begun = lanes_.own().drafts->draft(request, ranks);
+      if (begun != nullptr)
+        own.length = static_cast<std::uint8_t>(begun->words().copy(own.text.data(), own.text.size()));
+    } catch (const std::exception&) {  // the others must hear something; in the store, this rank says why
+    }
+  }
+  const auto all = exchange(own);
+  if (request.rank < 0) return;
+  std::vector<std::string> words;
+  for (const int rank : ranks) {
+    const Words& said = all[static_cast<std::size_t>(rank)];
+    if (said.length == 0) return;
+    words.emplace_back(said.text.data(), said.length);
+  }
+  begun->hear(words);
+  known.draft = std::move(begun);
+}
+
+// Connects `ranks` by what connects this group, if that can. Every rank of this group calls it. Otherwise they need not
+// meet either, if they do not run on GPUs, but have to connect through the store. Nothing on a rank that is not listed.
 std::optional<Connected> Family::connect(std::span<const int> ranks, const std::string& child,
                                          const std::vector<Wish>& wishes) {
   Connected known = relatives(ranks, wishes);
@@ -239,31 +289,23 @@ std::optional<Connected> Family::connect(std::span<const int> ranks, const std::
     if (!joins) return {};
     return known;
   }
-  if (!std::all_of(wishes.begin(), wishes.end(), [](const Wish& wish) { return wish.has_nursery; })) {
-    if (!joins || !on_host) return {};
-    return known;
-  }
-  ConnectRequest request;
-  request.group = child;
-  request.size = static_cast<int>(ranks.size());
-  request.token = known.token;
-  std::optional<std::uint64_t> place;
-  if (joins) {
-    request.rank = static_cast<int>(self - ranks.begin());
-    if (request.rank == 0) {
-      try {
-        if (auto seedling = lanes_.own().memory->plant(request)) {
-          place = seedling->place;
-          known.channel = std::move(seedling->channel);
-        }
-      } catch (const std::bad_alloc&) {  // the others must hear something
-      }
+  if (std::all_of(wishes.begin(), wishes.end(), [](const Wish& wish) { return wish.can_connect; })) {
+    ConnectRequest request;
+    request.group = child;
+    request.rank = joins ? static_cast<int>(self - ranks.begin()) : -1;
+    request.size = static_cast<int>(ranks.size());
+    request.token = known.token;
+    if (lanes_.own().memory != nullptr) {
+      plant(request, ranks, known);
+    } else {
+      request.peers = known.peers;
+      request.same_host = share_loopback(known.peers);
+      draft(request, ranks, known);
     }
+  } else if (!on_host) {
+    return {};
   }
-  const auto places = exchange(place);
   if (!joins) return {};
-  place = places[static_cast<std::size_t>(ranks.front())];
-  if (place && request.rank != 0) known.channel = lanes_.own().memory->planted(*place, request);
   return known;
 }
 

@@ -42,12 +42,12 @@ class Family {
 
   // What a rank says before groups are made from this one.
   struct Wish {
-    std::int64_t color = 0;   // negative: it joins none
-    std::uint64_t order = 0;  // of split(): its key; of subgroup(): a hash of all that it asks for
-    bool taken = false;       // it is in a group of that name already
-    bool uses_gpu = false;    // it has made a GPU current
-    bool has_nursery = false;
-    bool can_split = false;  // the channel for GPUs can make that of a new group
+    std::int64_t color = 0;    // negative: it joins none
+    std::uint64_t order = 0;   // of split(): its key; of subgroup(): a hash of all that it asks for
+    bool taken = false;        // it is in a group of that name already
+    bool uses_gpu = false;     // it has made a GPU current
+    bool can_connect = false;  // it can take part in what connect() does without the store
+    bool can_split = false;    // the channel for GPUs can make that of a new group
   };
 
   // The new names are derived from this one's, by `kind`. Collective over this group.
@@ -67,6 +67,8 @@ class Family {
   void require_free(std::string_view call, const std::vector<Wish>& wishes, const std::string& name) const;
   Connected relatives(std::span<const int> ranks, const std::vector<Wish>& wishes);
   std::unique_ptr<Channel> split_channel(std::span<const int> ranks, const std::string& child, const Connected& known);
+  void plant(const ConnectRequest& request, std::span<const int> ranks, Connected& known);
+  void draft(const ConnectRequest& request, std::span<const int> ranks, Connected& known);
   std::optional<Connected> connect(std::span<const int> ranks, const std::string& child,
                                    const std::vector<Wish>& wishes);
   Group make(std::span<const int> ranks, std::string child, std::optional<Connected> connected);

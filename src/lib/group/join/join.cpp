@@ -18,6 +18,7 @@
 #include "core/log.hpp"
 #include "group/adopt/launchers.hpp"
 #include "group/adopt/places.hpp"
+#include "group/diagnosis/failure.hpp"
 #include "group/join/host.hpp"
 #include "group/join/host_backend.hpp"
 #include "group/join/job_notice.hpp"
@@ -215,6 +216,18 @@ void decline_for(const JoinRequest& request, const Error& why) noexcept {
   }
 }
 
+// All have come. So nobody looks whether one has ended before: whoever has returned may. But those who have returned
+// may use the group: they are to hear the cause, and not only that this rank has gone.
+std::unique_ptr<Channel> connect_draft(backend::Draft& draft, const JoinRequest& request, const ConnectRequest& connect,
+                                       Store& scope, const Deadline& deadline) {
+  WaitContext wait(deadline, request.context.control.get(), request.record, nullptr, &request.context.interrupt);
+  try {
+    return draft.connect(connect, wait);
+  } catch (const Error& error) {
+    throw publish_failure(scope, error);
+  }
+}
+
 GroupParts join_others(const JoinRequest& request, const std::string& wanted, JoinObserver& observer,
                        Duration timeout) {
   const GroupSpec& spec = request.spec;
@@ -265,8 +278,14 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
     parts.connections.host_channel = on_host.connect(beside, wait);
     parts.connections.host_backend = on_host.name();
   }
-  parts.connections.channel = relatives != nullptr && relatives->on_gpu != nullptr ? std::move(relatives->on_gpu)
-                                                                                   : factory.connect(connect, wait);
+  if (relatives != nullptr && relatives->draft) {
+    parts.connections.channel =
+        connect_draft(*relatives->draft, request, connect, *parts.core.surroundings.scope, wait.deadline());
+  } else if (relatives != nullptr && relatives->on_gpu != nullptr) {
+    parts.connections.channel = std::move(relatives->on_gpu);
+  } else {
+    parts.connections.channel = factory.connect(connect, wait);
+  }
   if (spec.rank == 0) {
     // Every rank has read it, or it would not be connected.
     if (relatives == nullptr) forget(roster, *name_scope, wait);

@@ -10,6 +10,7 @@
 #include <col/group.hpp>
 #include <col/store.hpp>
 
+#include "backend/draft.hpp"
 #include "group/flight/lanes.hpp"
 
 namespace col::group {
@@ -57,7 +58,8 @@ GroupParts join(const JoinRequest& request);
 
 // Ranks of another group that have connected already, or that need not meet to do so.
 struct Connected {
-  std::unique_ptr<Channel> channel = {};  // null: they have not connected
+  std::unique_ptr<Channel> channel = {};       // null: they have not connected
+  std::unique_ptr<backend::Draft> draft = {};  // by which they connect; null: they find one another in the store
   std::unique_ptr<Channel> on_gpu = {};   // the channel for GPUs, beside one over the host that is still to be made
   std::string backend = {};
   std::uint64_t token = 0;           // as of ConnectRequest
