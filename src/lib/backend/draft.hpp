@@ -34,8 +34,8 @@ class COL_MODULE_EXPORT DraftExtension {
   virtual ~DraftExtension() = default;
   // Whether this rank can take part in it. All ranks of a group must.
   virtual bool can_draft() const = 0;
-  // Begins this rank's part. Reads what the request says of the ranks; `ranks` are their numbers in this group. Does not
-  // block. Null, or an Error: the ranks have to meet in the store, where this one can say what is wrong.
+  // Begins this rank's part. Reads what the request says of the ranks; `ranks` are their numbers in this group. Does
+  // not block. Null, or an Error: the ranks have to meet in the store, where this one can say what is wrong.
   virtual std::unique_ptr<Draft> draft(const ConnectRequest& request, std::span<const int> ranks) = 0;
 };
 

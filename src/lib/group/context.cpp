@@ -165,16 +165,22 @@ Group Context::Impl::make_group(const Adoption& adoption, std::optional<group::C
   const bool by_setting = wanted.backend == Backend::automatic && wanted.backend_name.empty();
   if (by_setting) wanted.backend_name = settings_->backend;
   try {
-    const group::JoinRequest request{.spec = wanted,
-                                     .context = spec_,
-                                     .job_scope = job_scope_,
-                                     .job = group::job_name(spec_),
-                                     .process_nonce = nonce_,
-                                     .record = record(),
-                                     .members = adoption.members,
-                                     .write_record = adopted_id.empty(),
-                                     .names_wire = by_setting && group::is_wire(settings_->backend),
-                                     .relatives = connected ? &*connected : nullptr};
+    const bool is_whole_job =
+        adoption.members.empty() && spec.world_size == spec_.world_size && spec.rank == spec_.rank;
+    group::JoinRequest request{.spec = wanted,
+                               .context = spec_,
+                               .job_scope = job_scope_,
+                               .job = group::job_name(spec_),
+                               .process_nonce = nonce_,
+                               .record = record(),
+                               .members = adoption.members,
+                               .write_record = adopted_id.empty(),
+                               .names_wire = by_setting && group::is_wire(settings_->backend),
+                               .relatives = connected ? &*connected : nullptr};
+    if (is_whole_job)
+      request.name_ranks = [this](const std::vector<int>& ranks) {
+        return group::adopt::ranks_as_launched(ranks, spec_);
+      };
     group::GroupParts parts =
         connected && connected->channel ? group::join_connected(request, *std::move(connected)) : group::join(request);
     if (!adopted_id.empty()) parts.core.id = adopted_id;

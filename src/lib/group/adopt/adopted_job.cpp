@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,9 +17,11 @@
 #include "core/text_file.hpp"
 #include "group/adopt/job_store.hpp"
 #include "group/adopt/meeting_point.hpp"
+#include "group/adopt/places.hpp"
 #include "group/adopt/pmi.hpp"
 #include "group/adopt/served_store.hpp"
 #include "group/adopt/user_directory.hpp"
+#include "group/call/operation.hpp"
 #include "group/join/host.hpp"
 #include "store/tcp/endpoint.hpp"
 #include "store/tcp/token.hpp"
@@ -247,6 +250,13 @@ void leave_job(const ContextSpec& spec, bool failed) noexcept {
   const bool aborted = spec.control && spec.control->aborted();
   store->leave(failed || aborted ? Leaving::failed : Leaving::finished);
   process_jobs().leave_directory(store.get());
+}
+
+std::string ranks_as_launched(const std::vector<int>& ranks, const ContextSpec& spec) {
+  const bool is_adopted = !spec.launcher.empty() && spec.launcher != "colrun";
+  const auto own = is_adopted ? find_launched_rank(core::env::get) : std::nullopt;
+  if (!own || own->world_size != spec.world_size) return ranks_text(ranks);
+  return ranks_on_hosts(ranks, hosts_of_ranks(*own, core::env::get, [] { return this_host().hostname; }));
 }
 
 Error with_place(const Error& error, const ContextSpec& spec) {

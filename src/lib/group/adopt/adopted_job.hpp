@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <col/group.hpp>
 
@@ -29,6 +30,10 @@ void join_job(const LaunchedRank& own, ContextSpec& spec);
 // store call makes the rank come back. With several hosts, rank 0 blocks until the others have left too: for 10 seconds
 // at most, and for one second if something has `failed`.
 void leave_job(const ContextSpec& spec, bool failed) noexcept;
+
+// The ranks of the job of `spec` in words, with the hosts on which its launcher was to start them, if it says so for
+// certain (places.hpp).
+std::string ranks_as_launched(const std::vector<int>& ranks, const ContextSpec& spec);
 
 // Adds to `error` the variables that `spec` was made from, if it is a timeout in a world that another launcher has
 // started: a left-over variable makes ranks wait for others that do not exist.

@@ -16,8 +16,6 @@
 #include "core/env.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
-#include "group/adopt/launchers.hpp"
-#include "group/adopt/places.hpp"
 #include "group/diagnosis/failure.hpp"
 #include "group/join/host.hpp"
 #include "group/join/host_backend.hpp"
@@ -109,24 +107,10 @@ void look_for_other_job(const JoinRequest& request) {
               spec.name, foreign->rank);
 }
 
-// By rank, for a group of all ranks of a job that another launcher has started; empty elsewhere.
-std::vector<std::string> hosts_as_launched(const JoinRequest& request) {
-  const ContextSpec& job = request.context;
-  const bool is_whole =
-      request.members.empty() && request.spec.world_size == job.world_size && request.spec.rank == job.rank;
-  if (!is_whole || job.launcher.empty() || job.launcher == "colrun") return {};
-  const auto own = adopt::find_launched_rank(core::env::get);
-  if (!own || own->world_size != job.world_size) return {};
-  return adopt::hosts_of_ranks(*own, core::env::get, [] { return this_host().hostname; });
-}
-
 Roster meet_others(const JoinRequest& request, std::string_view backend, Store& name_scope, WaitContext& wait) {
   JobNotice notice(*request.context.store, request.spec.name, request.spec.rank, request.job);
   try {
-    const MeetingHelp help{
-        .when_slow = [&notice] { notice.post(); },
-        .name =
-            [&](const std::vector<int>& ranks) { return adopt::ranks_on_hosts(ranks, hosts_as_launched(request)); }};
+    const MeetingHelp help{.when_slow = [&notice] { notice.post(); }, .name = request.name_ranks};
     Roster roster = meet(request.spec.name, describe_self(request, backend), name_scope, wait, help);
     notice.remove();
     return roster;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <col/store.hpp>
 
 #include "backend/draft.hpp"
+#include "group/call/operation.hpp"
 #include "group/flight/lanes.hpp"
 
 namespace col::group {
@@ -28,6 +30,7 @@ struct JoinRequest {
   bool write_record = true;         // false if the group is adopted by a record that somebody else wrote
   bool names_wire = false;  // the backend of `spec` is what the ranks of different hosts use: see fitting_backend()
   Connected* relatives = nullptr;  // the ranks know one another by a group that they have in common
+  std::function<std::string(const std::vector<int>&)> name_ranks = ranks_text;  // that are missing, for messages
 };
 
 // What two processes, or two attempts of one, never have in common.
