@@ -244,6 +244,9 @@ wait_until 20 "it is stuck" eval 'on n1 "$COLJOB" why --after 300ms >"$out" 2>"$
 expect_in "$out" 'rank 2 \(pid [0-9]+, host n3\) has not called it'
 on n1 "$COLJOB" ps --after 300ms >"$out"
 expect_in "$out" ' 3 +[0-9.]+ s +stuck '
+shows_all() { on n1 "$COLJOB" top >"$out" && [ "$(grep -cE '^ +([01] +n2|2 +n3) +[0-9]+ +[a-z]' "$out")" = 3 ]; }
+wait_until 20 "a view of all" shows_all
+expect_in "$out" ' +3 ranks on 2 hosts '
 kill -QUIT "${node_inner[n1]}"
 wait_until 10 "an answer" grep -qE '^colrun: ranks 0-1 .*rank 2 .*host n3\) has not called it' "$work/n1.err"
 kill -TERM "${node_inner[n1]}"

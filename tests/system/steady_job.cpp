@@ -2,7 +2,8 @@
 //
 //   steady_job STEPS MICROSECONDS [RANK MICROSECONDS sleep|compute]
 //
-// STEPS 0: without an end. RANK needs so much more time for each step, in which it sleeps, or computes.
+// STEPS 0: without an end. RANK needs so much more time for each step, in which it sleeps, or computes. STEADY_LABEL is
+// the label of the calls.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -32,6 +33,7 @@ void take_time(std::chrono::microseconds time, bool computes) {
 
 void run(const Settings& settings) {
   col::Group world = col::init();
+  if (const char* const label = std::getenv("STEADY_LABEL")) world.annotate(label);
   std::vector<float> values(256, 1);
   const bool is_late = world.rank() == settings.late_rank;
   for (long step = 0; settings.steps == 0 || step < settings.steps; ++step) {

@@ -4,6 +4,7 @@ The screen knows what coljob top writes: cursor home, erase to the end of the li
 other screen, and the cursor. Anything else is an error.
 """
 import fcntl
+import json
 import os
 import re
 import select
@@ -247,6 +248,58 @@ def look_at_job(coljob, job_pid):
     assert re.search(r"^job .* has ended", terminal.screen.plain, re.M), terminal.screen.plain
 
 
+def look_at_hosts(coljob):
+    """`coljob top` on host n1: ranks 0-1 are there, rank 2 on n2. The test stops and continues n2 when it is told to."""
+    terminal = Terminal(["on", "n1", coljob, "top"], lines=100, columns=110)
+    answers = r"^ +2 +n2 +([0-9]+ +)?(in a call|waiting|computing) .*%.*%"
+    terminal.until_shown(answers)
+    shows(terminal, r"^[0-9-]+-[0-9a-f]+ +3 ranks on 2 hosts ", r"^rank +host +(pid +)?state ", r"^ +0 +n1 +([0-9]+ +)?(in a call|waiting|comp)")
+    assert "not answered" not in terminal.screen.text()
+    # A dump of all; where the machine is busy, not at the first try.
+    for _ in range(20):
+        terminal.type("d")
+        terminal.until_shown(r"^wrote coljob-.*")
+        with open(re.search(r"coljob-\S*\.json", terminal.screen.row(terminal.screen.lines - 1)).group()) as file:
+            ranks = len(json.load(file)["ranks"])
+        if ranks == 3:
+            break
+        shows(terminal, r"^wrote coljob-\S* without 1 rank that did not answer in time; d again ")
+    assert ranks == 3, f"{ranks} ranks in the dump"
+    print("all are shown", flush=True)
+    terminal.until_shown(r"^ +2 +n2 +([0-9]+ +)?no answer +.*\(allreduce")
+    terminal.until_shown(r"^host n2 \(node 1, rank 2\) has not answered for [0-9.]+ s: its ranks are as they were$")
+    shows(terminal, r"^ +0 +n1 +([0-9]+ +)?(waiting|in a call|computing)")
+    y = next(y for y in range(terminal.screen.lines) if re.search(r"n2 .*no answer ", terminal.screen.row(y)))
+    plain = [letter for tone, letter in zip(terminal.screen.tones[y], terminal.screen.row(y)) if letter != " " and not tone]
+    assert not plain, f"not marked: {plain} of {terminal.screen.row(y)!r}"
+    clock = terminal.screen.row(0)
+    terminal.until("the others go on", lambda: terminal.screen.row(0) != clock)
+    print("n2 is silent", flush=True)
+    terminal.until_shown(answers)
+    terminal.until("n2 is there again", lambda: "not answered" not in terminal.screen.text())
+    print("n2 is back", flush=True)
+    # The launcher of this host: its page is still read.
+    terminal.until_shown(r"^the launcher on this host has not answered for [0-9.]+ s: other hosts are as they were$")
+    shows(terminal, r"^ +2 +n2 +([0-9]+ +)?no answer ", r"^ +0 +n1 +([0-9]+ +)?(in a call|waiting|computing)")
+    print("n1 is silent", flush=True)
+    terminal.until_shown(answers)
+    terminal.type("k")
+    terminal.until_shown(r"^any key: back to the ranks$", 40)
+    shows(terminal, r"stack of (rank 0|ranks 0)", r"stack of ranks? .*2")
+    terminal.type(" q")
+    terminal.expect_end(0)
+
+
+def watch_hosts(colrun, job):
+    """`colrun --watch` on n1, whose job has a rank on n2, too."""
+    command = ["on", "n1", colrun, "--watch", "--nnodes", "2", "--node-rank", "0", "--rdzv-endpoint", "n1:29400", "-n", "1"]
+    terminal = Terminal([*command, job, "0", "2000"])
+    terminal.until_shown(r"^ +1 +n2 +([0-9]+ +)?(in a call|waiting|computing) .*%.*%", 40)
+    terminal.until_shown(r"^ +0 +n1 +([0-9]+ +)?(in a call|waiting|computing) .*%.*%")
+    print("all are shown", flush=True)
+    terminal.expect_end(-signal.SIGTERM, 40)
+
+
 def watch_job(colrun, job):
     """`colrun --watch`, and what the ranks print."""
     script = 'echo "rank $COL_RANK begins"; exec "$0" "$@"'
@@ -286,6 +339,10 @@ if __name__ == "__main__":
     if sys.argv[1] == "top":
         wait_for_job(sys.argv[2], 3)
         look_at_job(sys.argv[2], int(sys.argv[3]))
+    elif sys.argv[1] == "hosts":
+        look_at_hosts(sys.argv[2])
+    elif sys.argv[1] == "watch-hosts":
+        watch_hosts(sys.argv[2], sys.argv[3])
     elif sys.argv[1] == "watch":
         watch_job(sys.argv[2], sys.argv[3])
     else:

@@ -16,13 +16,19 @@ expect_exit 2 "$COLRUN" --watch -n 2 true
 expect_in "$err" '^colrun: --watch shows a live view, and stdin and stdout are no terminal'
 
 # ---- A job that runs
-"$COLRUN" -n 3 "$STEADY_JOB" 0 2000 >"$work/job" 2>&1 &
+STEADY_LABEL=backward "$COLRUN" -n 3 "$STEADY_JOB" 0 2000 >"$work/job" 2>&1 &
 job=$!
-row='[0-9]+ .*allreduce #[0-9]+.* default +[0-9.]+k? +[0-9]+% +[0-9.]+[BKM]? +[0-9.]+[KM] +[0-9]+%'
+row='[0-9]+ .*allreduce #[0-9]+.* +backward +default +[0-9.]+k? +[0-9]+% +[0-9.]+[BKM]? +[0-9.]+[KM] +[0-9]+%'
 moves() { "$COLJOB" top >"$out" 2>"$err" && [ "$(grep -cE "^ +[0-2] +$row" "$out")" = 3 ]; }
 wait_until 30 "a frame without a terminal" moves
 expect_in "$out" '^[0-9]{8}-[0-9]{6}-[0-9]+-[0-9a-f]{8} +3 ranks +[0-9.]+ s +[0-9].*steady_job 0 2000$'
-expect_in "$out" '^rank +pid +state +.*group +calls/s +wait +data/s +RSS +CPU'
+expect_in "$out" '^rank +pid +state +.*label +group +calls/s +wait +data/s +RSS +CPU'
+# What its calls are for is in every view.
+expect_exit 0 "$COLJOB" ps
+expect_in "$out" '^job +ranks +since +state +label +command'
+expect_in "$out" '^[0-9-]+-[0-9a-f]+ +3 +[0-9.]+ s +[a-z]+ +backward +steady_job 0 2000$'
+expect_exit 0 "$COLJOB" stacks
+expect_in "$out" "^coljob: stack of ranks? [0-2].* \([a-z/-]+\), (in|after) 'backward':$"
 in_terminal top "$COLJOB" $job
 expect_status 143 $job
 ls "$work"/coljob-*.json >/dev/null || fail "no dump"

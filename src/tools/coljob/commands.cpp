@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,6 +31,7 @@
 #include "launch/nodes/ask_desk.hpp"
 #include "launch/processes/job_directory.hpp"
 #include "launch/report/look.hpp"
+#include "launch/report/rank_words.hpp"
 #include "launch/report/report.hpp"
 #include "launch/report/report_json.hpp"
 #include "launch/report/stacks.hpp"
@@ -69,6 +72,14 @@ std::string state_of(const JobStory& story, const Why& found, Duration patience)
   return is_in_call ? "communicating" : "computing";
 }
 
+// Of the calls that most ranks are in, or were in last, if they have one.
+std::string label_of_job(const JobStory& story) {
+  std::map<std::string, int> labels;
+  for (const RankStory& rank : story.ranks) ++labels[label_of(rank)];
+  const auto most = std::ranges::max_element(labels, {}, [](const auto& label) { return label.second; });
+  return most == labels.end() ? "" : most->first;
+}
+
 // Without the directory of the program, and cut.
 std::string short_command(std::vector<std::string> words, tools::Style style) {
   if (!words.empty()) words.front().erase(0, words.front().rfind('/') + 1);
@@ -86,7 +97,7 @@ class View {
   View(const FoundJob& job, std::size_t most_calls, std::size_t calls_of_all_hosts, bool stacks)
       : most_calls_(most_calls) {
     if (!job.directory.empty() && job.lives())
-      asking_ = AskingLauncher::ask(job.directory, static_cast<int>(calls_of_all_hosts), stacks);
+      asking_ = AskingLauncher::ask(job.directory, {.calls = static_cast<int>(calls_of_all_hosts), .stacks = stacks});
   }
 
   // Nothing if nobody knows.
@@ -112,7 +123,8 @@ int show_jobs(const Options& options) {
   const std::vector<FoundJob> jobs = find_jobs(options.directories);
   if (jobs.empty()) return print("no job of this user runs on this host; --dir names another TMPDIR\n");
   const tools::Style style = own_style();
-  std::vector<std::vector<tools::TextCell>> rows = {{{"job"}, {"ranks"}, {"since"}, {"state"}, {"command"}}};
+  std::vector<std::vector<tools::TextCell>> rows = {{{"job"}, {"ranks"}, {"since"}, {"state"}, {"label"}, {"command"}}};
+  bool has_labels = false;
   std::vector<View> views;  // all are asked before the first answer is waited for
   for (const FoundJob& job : jobs) views.emplace_back(job, kReportedCalls, kReportedCalls, false);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -123,16 +135,22 @@ int show_jobs(const Options& options) {
       const JobStory& story = *known;
       const std::string command = short_command(story.command_line, style);
       const std::string state = state_of(story, why(story), options.patience);
+      has_labels = has_labels || !label_of_job(story).empty();
       row.insert(row.end(), {{fmt::to_string(story.ranks.size())},
                              {tools::in_words(story.seconds)},
                              {state, state == "stuck" ? tools::Tone::bad : tools::Tone::plain},
+                             {tools::one_line(label_of_job(story), !style.utf8)},
                              {command}});
     } else {
       const bool has_ended = job.page && !job.lives();
       const std::string problem = job.lives() ? kNoLauncher : job.problem;
-      row.insert(row.end(), {{""}, {""}, {has_ended ? "ended" : "unknown"}, {tools::one_line(problem)}});
+      row.insert(row.end(), {{""}, {""}, {has_ended ? "ended" : "unknown"}, {""}, {tools::one_line(problem)}});
     }
     rows.push_back(std::move(row));
+  }
+  constexpr std::ptrdiff_t kLabel = 4;
+  if (!has_labels) {
+    for (auto& row : rows) row.erase(row.begin() + kLabel);
   }
   return print(tools::render_table(rows, style));
 }
@@ -185,7 +203,7 @@ int explain(const Options& options) {
 }
 
 int show_stacks(const Options& options) {
-  JobStory story = story_of(options, 0, /*stacks=*/true);
+  JobStory story = story_of(options, 1, /*stacks=*/true);
   // Those that a launcher has taken are there. Ranks of other hosts have numbers of processes that are others here.
   std::vector<RankStory*> ranks;
   const std::string own = host_name();
@@ -205,13 +223,8 @@ int show_stacks(const Options& options) {
 int show_top(const Options& options) {
   const FoundJob job = choose_job(find_jobs(options.directories), options.job);
   if (!job.lives()) throw NoJob(fmt::format("job {}: {}; coljob why says what its ranks were in", job.id, job.problem));
-  if (!job.page)
-    throw NoJob(
-        fmt::format("job {}: none of its ranks is on this host; ask on a host that has some, or coljob why", job.id));
   const ViewSpec view{.tool = "coljob",
-                      .job_id = job.id,
-                      .path = job.directory.empty() ? std::string() : job.directory + "/" + std::string(kControlPage),
-                      .page = job.page,
+                      .job = {job.id, job.directory, job.page},
                       .style = own_style(),
                       .patience = std::chrono::duration<double>(options.patience).count()};
   constexpr std::size_t kColumnsOfFile = 160;

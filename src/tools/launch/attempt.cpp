@@ -82,7 +82,7 @@ Attempt::Attempt(const AttemptParts& parts)
                 parts.assignment.first_rank, parts.assignment.local_ranks),
       changed_signals_(changed_signals(hangup_is_ignored())),
       ranks_(static_cast<std::size_t>(parts.assignment.local_ranks)) {
-  if (parts.spec.inspect.times && local_ranks() > 0) watch_.emplace(local_ranks());
+  if (parts.spec.inspect.times && local_ranks() > 0) watch_.emplace(local_ranks(), parts.assignment.nodes > 1);
   if (parts.spec.environment.pmi) pmi_.emplace(parts.assignment, parts.epoll_fd, epoll_tag::kPmi);
 }
 
@@ -286,15 +286,20 @@ void Attempt::look_at_calls(Time now) {
   if (watch_ && now >= watch_->due()) watch_->look(*page_);
 }
 
-void Attempt::add_times(std::vector<RankStory>& stories) {
+void Attempt::add_times(std::vector<RankStory>& stories, std::optional<double> distance) {
   if (!watch_) return;
   std::vector<CallTimes> times = watch_->take(*page_);
-  for (std::size_t i = 0; i < stories.size(); ++i) stories[i].times = std::move(times[i]);
+  for (std::size_t i = 0; i < stories.size(); ++i) {
+    stories[i].times = std::move(times[i]);
+    stories[i].times.distance = distance;
+  }
 }
 
-std::vector<RankStory> Attempt::stories_now(std::size_t most_calls) const {
+std::vector<RankStory> Attempt::stories_now(std::size_t most_calls, bool with_use) {
   std::vector<RankStory> now = stories();
-  if (!now.empty()) look_at_ranks(*page_, now, most_calls);
+  if (now.empty()) return now;
+  look_at_ranks(*page_, now, most_calls);
+  if (with_use) use_.look(*page_, now);
   return now;
 }
 

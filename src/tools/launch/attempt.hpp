@@ -26,6 +26,7 @@
 #include "launch/report/job_story.hpp"
 #include "launch/report/out_of_memory.hpp"
 #include "launch/times/call_watch.hpp"
+#include "launch/times/use_meter.hpp"
 
 namespace col::launch {
 
@@ -129,10 +130,10 @@ class Attempt {
   // Global rank whose exit code becomes the job's (--exit-policy); -1 if all is well.
   int deciding_rank() const;
   std::vector<RankStory> stories() const;
-  // At the end: adds what was found by look_at_calls().
-  void add_times(std::vector<RankStory>& stories);
-  // The same, with what the ranks do at this moment.
-  std::vector<RankStory> stories_now(std::size_t most_calls) const;
+  // At the end: adds what was found by look_at_calls(). `distance`: as CallTimes::distance.
+  void add_times(std::vector<RankStory>& stories, std::optional<double> distance);
+  // The same, with what the ranks do at this moment, and what they have used.
+  std::vector<RankStory> stories_now(std::size_t most_calls, bool with_use);
   // Returns false if a part of the directory could not be removed.
   bool remove_directory() noexcept;
   const std::string& directory() const noexcept { return directory_.path(); }
@@ -160,6 +161,7 @@ class Attempt {
   Injector injector_;
   OutOfMemoryWatch memory_;
   std::optional<CallWatch> watch_;
+  UseMeter use_;
   std::vector<int> changed_signals_;  // signals changed in this process that the ranks must not inherit
   std::vector<Rank> ranks_;
   std::vector<std::vector<std::string>> debugged_;  // the commands of ranks under a debugger

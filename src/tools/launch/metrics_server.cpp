@@ -27,11 +27,11 @@ std::string response(std::string_view status, std::string_view kind, std::string
 
 }  // namespace
 
-MetricsServer::MetricsServer(const Endpoint& at, int epoll_fd, std::uint64_t tag, std::function<std::string()> text)
+MetricsServer::MetricsServer(const Endpoint& at, int epoll_fd, std::uint64_t tag, Page page)
     : endpoint_(at),
       epoll_fd_(epoll_fd),
       tag_(tag),
-      text_(std::move(text)),
+      page_(std::move(page)),
       listener_(listen_on({at.host == "*" ? std::string() : at.host}, at.port)) {
   if (listener_.sockets.empty())
     throw LaunchError(tools::exit_code::kUsage,
@@ -57,7 +57,7 @@ void MetricsServer::accept(Time now) {
       if (free == callers_.end()) continue;  // it may call again
       const auto index = static_cast<std::uint64_t>(free - callers_.begin());
       if (!watch(epoll_fd_, socket.get(), EPOLLIN | EPOLLOUT | EPOLLET, tag_ | index)) continue;
-      *free = {.socket = std::move(socket), .latest = now + kTime};
+      *free = {.socket = std::move(socket), .number = next_++, .latest = now + kTime};
       talk(*free);
     }
   }
@@ -65,14 +65,19 @@ void MetricsServer::accept(Time now) {
 
 void MetricsServer::talk(Caller& caller) {
   char buffer[2048];
-  while (caller.answer.empty()) {
+  while (!caller.has_asked) {
     const ssize_t length = ::recv(caller.socket.get(), buffer, sizeof buffer, 0);
     if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (length <= 0) return caller.socket.reset();
     caller.request.append(buffer, static_cast<std::size_t>(length));
-    if (caller.request.find("\r\n\r\n") != std::string::npos || caller.request.size() > kMaxRequest)
-      caller.answer = answer_to(caller.request);
+    caller.has_asked = caller.request.find("\r\n\r\n") != std::string::npos || caller.request.size() > kMaxRequest;
+    if (caller.has_asked) answer(caller);
   }
+  write(caller);
+}
+
+void MetricsServer::write(Caller& caller) {
+  if (caller.answer.empty()) return;
   while (caller.written < caller.answer.size()) {
     const ssize_t length = ::send(caller.socket.get(), caller.answer.data() + caller.written,
                                   caller.answer.size() - caller.written, MSG_NOSIGNAL);
@@ -84,14 +89,22 @@ void MetricsServer::talk(Caller& caller) {
   caller.socket.reset();
 }
 
-std::string MetricsServer::answer_to(const std::string& request) const {
+void MetricsServer::answer(Caller& caller) {
   constexpr std::string_view kPlain = "text/plain; charset=utf-8";
-  if (request.size() > kMaxRequest) return response("431 Request Header Fields Too Large", kPlain, "too long\n");
-  if (!request.starts_with("GET ")) return response("405 Method Not Allowed", kPlain, "only GET\n");
+  const std::string& request = caller.request;
+  const auto refuse = [&](std::string_view status, std::string_view why) {
+    caller.answer = response(status, kPlain, why);
+  };
+  if (request.size() > kMaxRequest) return refuse("431 Request Header Fields Too Large", "too long\n");
+  if (!request.starts_with("GET ")) return refuse("405 Method Not Allowed", "only GET\n");
   const std::string_view target = std::string_view(request).substr(4, request.find_first_of(" \r", 4) - 4);
-  if (target.substr(0, target.find('?')) != "/metrics")
-    return response("404 Not Found", kPlain, "the page is /metrics\n");
-  return response("200 OK", "text/plain; version=0.0.4; charset=utf-8", text_());
+  if (target.substr(0, target.find('?')) != "/metrics") return refuse("404 Not Found", "the page is /metrics\n");
+  page_([this, number = caller.number](const std::string& text) {
+    const auto found = std::ranges::find(callers_, number, &Caller::number);
+    if (found == callers_.end() || !found->socket) return;  // it has not waited
+    found->answer = response("200 OK", "text/plain; version=0.0.4; charset=utf-8", text);
+    write(*found);
+  });
 }
 
 void MetricsServer::tick(Time now) {

@@ -18,9 +18,12 @@ namespace col::launch {
 class MetricsServer {
  public:
   using Time = std::chrono::steady_clock::time_point;
+  using Answer = std::function<void(const std::string& text)>;
+  // Makes the page, and calls `answer` then, at once or later, while the server lives.
+  using Page = std::function<void(Answer answer)>;
 
-  // Listens. Events come as `tag` | index. `text` makes the page. Throws LaunchError (2) if it cannot listen there.
-  MetricsServer(const Endpoint& at, int epoll_fd, std::uint64_t tag, std::function<std::string()> text);
+  // Listens. Events come as `tag` | index. Throws LaunchError (2) if it cannot listen there.
+  MetricsServer(const Endpoint& at, int epoll_fd, std::uint64_t tag, Page page);
 
   const Endpoint& endpoint() const noexcept { return endpoint_; }  // with the port that it has got
   void on_event(std::size_t index, Time now);
@@ -34,6 +37,8 @@ class MetricsServer {
 
   struct Caller {
     tools::UniqueFd socket;
+    int number = 0;  // others had this place before it
+    bool has_asked = false;
     std::string request = {}, answer = {};
     std::size_t written = 0;
     Time latest{};
@@ -41,14 +46,16 @@ class MetricsServer {
 
   void accept(Time now);
   void talk(Caller& caller);
-  std::string answer_to(const std::string& request) const;
+  void answer(Caller& caller);
+  static void write(Caller& caller);
 
   Endpoint endpoint_;
   const int epoll_fd_;
   const std::uint64_t tag_;
-  const std::function<std::string()> text_;
+  const Page page_;
   Listener listener_;
   std::array<Caller, kCallers> callers_;
+  int next_ = 0;
 };
 
 }  // namespace col::launch

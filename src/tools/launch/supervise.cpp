@@ -154,7 +154,7 @@ void Supervisor::on_lifeline() {
 
 void Supervisor::on_forwarded(int signal) {
   if (signal == SIGQUIT && only_asks_why(Clock::now())) {
-    ask_all(kReportedCalls, false, [this](const JobStory& story) { say_why(story, why(story)); });
+    ask_all({.calls = kReportedCalls}, [this](const JobStory& story) { say_why(story, why(story)); });
   } else if (ends_job(signal)) {
     if (link_) {
       link_->tell_signal(signal);
@@ -174,15 +174,14 @@ void Supervisor::serve_metrics() {
   const InspectSpec& inspect = parts_.spec.inspect;
   if (inspect.metrics_host.empty()) return;
   const Endpoint at{inspect.metrics_host, inspect.metrics_port};
-  metrics_ = std::make_unique<MetricsServer>(at, epoll_.get(), epoll_tag::kMetrics, [this] {
-    JobStory story;
-    if (attempt_) story = own_view(0);
-    story.job_id = parts_.job_id;
-    story.command_line = parts_.spec.command_line;
-    story.restarts = restarts_;
-    story.seconds = std::chrono::duration<double>(Clock::now() - began_).count();
-    return metrics_text(story);
-  });
+  metrics_ =
+      std::make_unique<MetricsServer>(at, epoll_.get(), epoll_tag::kMetrics, [this](MetricsServer::Answer answer) {
+        ask_all({}, [this, answer = std::move(answer)](JobStory story) {
+          story.job_id = parts_.job_id;
+          story.command_line = parts_.spec.command_line;
+          answer(metrics_text(story));
+        });
+      });
   if (!parts_.spec.output.quiet) say("figures of this job: http://{}/metrics", metrics_->endpoint().text());
 }
 

@@ -23,6 +23,7 @@
 #include "launch/job/launch_error.hpp"
 #include "launch/metrics_server.hpp"
 #include "launch/nodes/ask_desk.hpp"
+#include "launch/nodes/asked_for.hpp"
 #include "launch/nodes/endpoint.hpp"
 #include "launch/nodes/node_link.hpp"
 #include "launch/nodes/questions.hpp"
@@ -114,11 +115,11 @@ class Supervisor {
   // supervise_asking.cpp: what the ranks are doing, while they run
   void open_desk(const std::string& directory);
   JobStory view_of_job() const;
-  JobStory own_view(std::size_t most_calls) const;
-  void ask_all(std::size_t most_calls, bool stacks, Questions::Done done);
+  JobStory own_view(const AskedFor& what);
+  void ask_all(const AskedFor& what, Questions::Done done);
   void on_desk(std::size_t index);
   void on_asked(const LinkEvent& event);
-  void take_asked_stacks(std::size_t most_calls, std::function<void(JobStory)> then);
+  void take_asked_stacks(const AskedFor& what, std::function<void(JobStory)> then);
   void on_asked_stacks();
   void tell_stacks(const std::vector<std::optional<Stack>>& stacks);
   int ranks_of_job() const;

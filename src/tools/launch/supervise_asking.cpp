@@ -22,10 +22,12 @@ constexpr std::chrono::seconds kQuitTwice{2};
 
 // An answer is one message, which must not become so long that its sender is taken for lost: of many ranks, each has
 // fewer calls in it.
-std::size_t allowed_calls(int asked, int ranks) {
+AskedFor allowed(AskedFor asked, int ranks) {
   constexpr std::size_t kAllRanks = std::size_t{1} << 17;
   const std::size_t most = std::max(kReportedCalls, kAllRanks / static_cast<std::size_t>(std::max(ranks, 1)));
-  return std::min({static_cast<std::size_t>(std::max(asked, 0)), RankRecord::kRecordedCalls, most});
+  asked.calls = static_cast<int>(
+      std::min({static_cast<std::size_t>(std::max(asked.calls, 0)), RankRecord::kRecordedCalls, most}));
+  return asked;
 }
 
 }  // namespace
@@ -62,23 +64,23 @@ JobStory Supervisor::view_of_job() const {
 }
 
 // The ranks of this node at this moment.
-JobStory Supervisor::own_view(std::size_t most_calls) const {
+JobStory Supervisor::own_view(const AskedFor& what) {
   JobStory story = view_of_job();
   story.silent.clear();
-  if (attempt_) story.ranks = attempt_->stories_now(most_calls);
+  if (attempt_) story.ranks = attempt_->stories_now(static_cast<std::size_t>(what.calls), what.use);
   return story;
 }
 
 // Calls `done` with the ranks of all nodes: at once if this is the only one, else when they have answered or their time
 // is up.
-void Supervisor::ask_all(std::size_t most_calls, bool stacks, Questions::Done done) {
-  if (!link_) return done(own_view(most_calls));
-  const int number = questions_.open(view_of_job(), Clock::now() + answer_time(stacks), std::move(done));
-  link_->ask(number, static_cast<int>(most_calls), stacks);
-  if (stacks)
-    take_asked_stacks(most_calls, [this, number](JobStory own) { questions_.on_own(number, std::move(own)); });
+void Supervisor::ask_all(const AskedFor& what, Questions::Done done) {
+  if (!link_) return done(own_view(what));
+  const int number = questions_.open(view_of_job(), Clock::now() + answer_time(what.stacks), std::move(done));
+  link_->ask(number, what);
+  if (what.stacks)
+    take_asked_stacks(what, [this, number](JobStory own) { questions_.on_own(number, std::move(own)); });
   else
-    questions_.on_own(number, own_view(most_calls));
+    questions_.on_own(number, own_view(what));
 }
 
 void Supervisor::on_desk(std::size_t index) {
@@ -88,7 +90,7 @@ void Supervisor::on_desk(std::size_t index) {
     const auto answer = [this, client = request.client, start = restarts_](const JobStory& story) {
       if (desk_ && restarts_ == start) desk_->answer(client, story);
     };
-    ask_all(allowed_calls(request.calls, ranks_of_job()), request.stacks, answer);
+    ask_all(allowed(request.what, ranks_of_job()), answer);
   }
 }
 
@@ -98,17 +100,17 @@ int Supervisor::ranks_of_job() const {
 
 // By another node.
 void Supervisor::on_asked(const LinkEvent& event) {
-  const std::size_t most_calls = allowed_calls(event.calls, ranks_of_job());
-  if (!event.stacks) return link_->tell_answer(event.question, own_view(most_calls));
-  take_asked_stacks(most_calls, [this, question = event.question](const JobStory& own) {
+  const AskedFor what = allowed(event.what, ranks_of_job());
+  if (!what.stacks) return link_->tell_answer(event.question, own_view(what));
+  take_asked_stacks(what, [this, question = event.question](const JobStory& own) {
     if (link_) link_->tell_answer(question, own);
   });
 }
 
 // Who asks while they are taken gets the same.
-void Supervisor::take_asked_stacks(std::size_t most_calls, std::function<void(JobStory)> then) {
-  stack_askers_.push_back([this, most_calls, then = std::move(then)](const std::vector<std::optional<Stack>>& stacks) {
-    JobStory own = own_view(most_calls);
+void Supervisor::take_asked_stacks(const AskedFor& what, std::function<void(JobStory)> then) {
+  stack_askers_.push_back([this, what, then = std::move(then)](const std::vector<std::optional<Stack>>& stacks) {
+    JobStory own = own_view(what);
     for (RankStory& rank : own.ranks) {
       const auto found = std::ranges::find(asked_pids_, rank.status.pid);
       if (found != asked_pids_.end()) rank.stack = stacks[static_cast<std::size_t>(found - asked_pids_.begin())];
@@ -166,7 +168,7 @@ void Supervisor::say_why(const JobStory& story, const Why& found) {
 void Supervisor::report_hang(Time now) {
   if (!parts_.spec.inspect.report_hang || looks_for_hang_ || now < next_hang_look_ || node_rank_ > 0) return;
   looks_for_hang_ = true;
-  ask_all(kReportedCalls, false, [this](const JobStory& story) { on_hang_view(story); });
+  ask_all({.calls = kReportedCalls}, [this](const JobStory& story) { on_hang_view(story); });
 }
 
 void Supervisor::on_hang_view(const JobStory& story) {

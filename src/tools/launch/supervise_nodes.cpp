@@ -164,7 +164,7 @@ void Supervisor::join_meeting(Connection connection, const Endpoint& endpoint) {
                         .local_ranks = parts_.spec.local_ranks(),
                         .master_port = pick_free_port(),
                         .wants_stories = parts_.rendezvous.reports,
-                        .asks_for_clock = !parts_.spec.inspect.trace_path.empty()};
+                        .asks_for_clock = parts_.spec.inspect.times || !parts_.spec.inspect.trace_path.empty()};
   meeting_place_ = endpoint.text();
   link_ = std::make_unique<NodeLink>(std::move(connection.socket), connection.peer_address, hello, Clock::now(),
                                      Pulse(parts_.rendezvous.host_timeout));

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,6 +22,7 @@
 #include "launch/job/launch_error.hpp"
 #include "launch/processes/job_directory.hpp"
 #include "launch/processes/processes.hpp"
+#include "launch/report/compare_hosts.hpp"
 #include "launch/report/report.hpp"
 #include "launch/report/report_json.hpp"
 #include "launch/report/slow.hpp"
@@ -303,7 +305,8 @@ JobStory Supervisor::story() {
   story.processes_left = processes_left_;
   story.result = result();
   story.ranks = attempt_->stories();
-  attempt_->add_times(story.ranks);
+  const std::optional<ClockShift> clock = link_ ? link_->clock() : std::nullopt;
+  attempt_->add_times(story.ranks, clock ? std::optional(static_cast<double>(clock->error_ns) / 1e9) : std::nullopt);
   for (RankStory& rank : story.ranks) {
     if (!rank.status.exited || rank.status.wait_status == 0) continue;
     rank.last_stderr = output_.last_stderr(static_cast<std::size_t>(rank.local_rank));
@@ -387,6 +390,7 @@ void Supervisor::write_trace(const JobStory& story) {
 }
 
 JobResult Supervisor::finish(JobStory story) {
+  compare_hosts(story);
   if (!front_is_gone_) {
     say_report(story);
     write_json(story);

@@ -149,3 +149,84 @@ TEST_CASE("frame: keys, a note, and a pause", "[launch]") {
   CHECK(frame_of(job(2), {.paused = true}).back().starts_with("paused   s sort"));
   CHECK(frame_of(job(2), {.note = "wrote f.json"}).back() == "wrote f.json");
 }
+
+TEST_CASE("frame: of several hosts, the ranks of one that does not answer are marked", "[launch]") {
+  JobStory story = job(4);
+  story.nodes = 2;
+  for (RankStory& rank : story.ranks) rank.host = rank.rank < 2 ? "n1.cluster.example" : "a-name-that-is-long";
+  std::vector<RankRates> all = rates(4);
+  all[2].age = all[3].age = 3.2;
+  story.ranks[3].last->state = State::waiting;
+  FrameOptions options{
+      .columns = 160, .lines = 24, .notices = {"host n2 (node 1, ranks 2-3) has not answered for 3.2 s"}};
+  const auto frame = draw_frame(story, Why(), all, options);
+  CHECK(frame[0].find("  4 ranks on 2 hosts  12.3 s  2 computing, 2 no answer  ") != std::string::npos);
+  CHECK(frame[1] == options.notices[0]);
+  CHECK(frame[2].starts_with("rank  host "));
+  CHECK(frame[4].starts_with("   0  n1            4000  computing"));
+  CHECK(frame[7].starts_with("   3  a-name-th...  4003  no answer   3.2 s"));
+  // What it does now is not known.
+  CHECK(frame[7].find("(allreduce #123456)") != std::string::npos);
+  // More hosts than there is room for.
+  options.notices.assign(9, "host");
+  CHECK(draw_frame(story, Why(), all, options)[4].starts_with("rank"));
+  options.lines = 0;
+  CHECK(draw_frame(story, Why(), all, options)[10].starts_with("rank"));
+  // Those come early in which something is wrong.
+  options.lines = 10;
+  options.notices.clear();
+  story = job(40);
+  story.nodes = 2;
+  all = rates(40);
+  all[39].age = 2;
+  CHECK(has(draw_frame(story, Why(), all, options), "  39 "));
+}
+
+TEST_CASE("frame: what the calls are for", "[launch]") {
+  JobStory story = job(2);
+  CHECK_FALSE(has(frame_of(story, {.columns = 160}), "label"));
+  story.ranks[0].last->names.label = "backward";
+  // A brief call has it in the recorder.
+  story.ranks[1].history.calls.push_back(
+      {.group = "data_parallel", .sequence = 123'456, .names = {.reduction = {}, .algorithm = {}, .label = "forward"}});
+  for (const std::size_t columns : {90, 160}) {
+    const auto frame = frame_of(story, {.columns = columns});
+    CHECK(has(frame, "backward"));
+    CHECK(has(frame, "forward"));
+  }
+}
+
+TEST_CASE("rates: of what has been used between two looks", "[launch]") {
+  RateMeter meter;
+  RankStory rank;
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  const auto rates_at = [&](std::uint64_t at, RankUse use) {
+    use.at_ns = at;
+    rank.use = use;
+    return meter.rates_of(rank, false);
+  };
+  const RankUse begin{.calls = 100, .bytes = 1000, .waited = 3, .cpu = 5, .queued = 1, .rss_bytes = 7};
+  const RankRates first = rates_at(kSecond, begin);
+  CHECK_FALSE(first.calls);
+  CHECK_FALSE(first.cpu);
+  CHECK(first.rss_bytes == 7);
+  const RankUse later{.calls = 150, .bytes = 5000, .waited = 3.1, .cpu = 5.4, .queued = 1.2, .rss_bytes = 9};
+  const RankRates second = rates_at(kSecond + kSecond / 2, later);
+  CHECK(second.calls.value() == 100);
+  CHECK(second.bytes.value() == 8000);
+  CHECK(second.waiting.value() == Catch::Approx(0.2));
+  CHECK(second.cpu.value() == Catch::Approx(0.8));
+  CHECK(second.queued.value() == Catch::Approx(0.4));
+  CHECK(second.rss_bytes == 9);
+  // So soon, they are those that were: the same answer may be looked at twice.
+  CHECK(rates_at(kSecond + kSecond / 2, later).calls == second.calls);
+  // Its process has ended, and nobody knows its calls.
+  const RankRates ended = rates_at(2 * kSecond, {});
+  CHECK_FALSE(ended.calls);
+  CHECK_FALSE(ended.cpu);
+  CHECK_FALSE(ended.rss_bytes);
+  // Another clock.
+  CHECK_FALSE(rates_at(kSecond / 2, later).calls);
+  rank.use.reset();
+  CHECK_FALSE(meter.rates_of(rank, false).rss_bytes);
+}

@@ -368,20 +368,20 @@ TEST_CASE("node link: an assignment that cannot be is not carried out", "[launch
 
 TEST_CASE("node link: questions and answers about the ranks go both ways", "[launch]") {
   Talk talk;
-  talk.link.ask(3, 64, true);
+  talk.link.ask(3, {.calls = 64, .stacks = true});
   JobStory story;
   story.nodes = 2;
   story.silent = {{.node_rank = 1, .host = "bob", .first_rank = 3, .ranks = 2}};
   talk.link.tell_answer(9, story);
   const std::vector<json> told = talk.told();
   REQUIRE(told.size() == 2);
-  CHECK(told[0] == json({{"say", "ask"}, {"question", 3}, {"calls", 64}, {"stacks", true}}));
+  CHECK(told[0] == json({{"say", "ask"}, {"question", 3}, {"calls", 64}, {"stacks", true}, {"use", false}}));
   CHECK(told[1].at("question") == 9);
   const auto asked = talk.hear({{"say", "ask"}, {"question", 8}, {"calls", 5}, {"stacks", false}});
   REQUIRE(asked.size() == 1);
   CHECK(asked[0].kind == Kind::ask);
   CHECK(asked[0].question == 8);
-  CHECK(asked[0].calls == 5);
+  CHECK(asked[0].what.calls == 5);
   for (const auto& [say, kind] : {std::pair("asked", Kind::asked), std::pair("answer", Kind::answer)}) {
     const auto heard = talk.hear({{"say", say}, {"question", 3}, {"node_rank", 1}, {"story", story_to_json(story)}});
     REQUIRE(heard.size() == 1);

@@ -87,19 +87,20 @@ TEST_CASE("ask desk: a question by the socket of a directory, whose path may be 
   const col::test::TempDir directory;
   const std::string path = directory.path() + "/" + std::string(200, 'd');
   REQUIRE(::mkdir(path.c_str(), 0700) == 0);
-  CHECK_FALSE(AskingLauncher::ask(path, 1, false));
+  CHECK_FALSE(AskingLauncher::ask(path, {}));
   const col::tools::UniqueFd epoll = make_epoll();
   AskDesk desk(path, epoll.get(), 0);
   std::optional<JobStory> story;
   std::thread asker([&] {
-    if (auto asking = AskingLauncher::ask(path, 12, false)) story = asking->wait();
+    if (auto asking = AskingLauncher::ask(path, {.calls = 12, .use = true})) story = asking->wait();
   });
   bool answered = false;
   while (!answered) {
     epoll_event event{};
     if (::epoll_wait(epoll.get(), &event, 1, 10'000) != 1) break;
     for (const AskDesk::Request& request : desk.on_event(event.data.u64)) {
-      CHECK(request.calls == 12);
+      CHECK(request.what.calls == 12);
+      CHECK(request.what.use);
       desk.answer(request.client, with_rank(5));
       desk.answer(request.client + 1, with_rank(6));  // is gone
       answered = true;
@@ -110,7 +111,7 @@ TEST_CASE("ask desk: a question by the socket of a directory, whose path may be 
   REQUIRE(story);
   CHECK(story->ranks.at(0).rank == 5);
   // Nobody looks at what is asked: it comes back without an answer.
-  auto unanswered = AskingLauncher::ask(path, 1, false);
+  auto unanswered = AskingLauncher::ask(path, {});
   REQUIRE(unanswered);
   CHECK_FALSE(unanswered->wait());
 }

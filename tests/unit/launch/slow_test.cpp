@@ -11,6 +11,7 @@
 
 #include <col/job.hpp>
 
+#include "launch/report/compare_hosts.hpp"
 #include "launch/report/report_json.hpp"
 #include "launch/times/call_watch.hpp"
 #include "support/catch.hpp"
@@ -259,4 +260,112 @@ TEST_CASE("slow: a table of groups and calls", "[launch]") {
   CHECK(lines[3] == "dp     allreduce  1,000  2.0 s   1.0 s    rank 1: 83 %, by 2.1 ms  1.0 GB/s");
   CHECK(lines[4] == "dp     send       12     400 us");
   CHECK(slow_lines(JobStory(), {}).empty());
+}
+
+namespace {
+
+// Ranks 0 and 1 on one host and rank 2 on another, all in group 7: how long they took in each of `calls` calls.
+JobStory on_two_hosts(std::uint64_t calls, const std::vector<std::uint64_t>& took_us) {
+  JobStory story = story_of({site(0, 0), site(0, 0), site(0, 0)});
+  story.nodes = 2;
+  for (RankStory& rank : story.ranks) {
+    rank.node_rank = rank.rank / 2;
+    rank.host = rank.node_rank == 0 ? "n1" : "n2";
+    rank.times.distance = 20e-6;
+    CallSite& one = rank.times.sites[0];
+    one.calls = calls;
+    for (std::uint64_t call = 1; call <= calls; ++call)
+      one.sampled.add(7, call, took_us[static_cast<std::size_t>(rank.rank)] * 1000);
+  }
+  return story;
+}
+
+}  // namespace
+
+TEST_CASE("slow: ranks of several hosts are compared with one another", "[launch]") {
+  JobStory story = on_two_hosts(1000, {2100, 2300, 100});
+  compare_hosts(story);
+  for (const RankStory& rank : story.ranks) {
+    const CallSite& one = rank.times.sites[0];
+    CHECK(one.hosts == 2);
+    CHECK(one.doubt == Catch::Approx(40e-6));
+    CHECK(one.compared == 1000);
+    CHECK(one.sampled.calls.empty());
+  }
+  const CallSite& late = story.ranks[2].times.sites[0];
+  CHECK(late.last == 1000);
+  CHECK(late.late == Catch::Approx(1000 * 2.1e-3));
+  CHECK(late.waited == 0);
+  CHECK(story.ranks[0].times.sites[0].waited == Catch::Approx(1000 * 2e-3));
+  CHECK(find_slow(story)->sentence.starts_with(
+      "rank 2 (host n2) was last in 100 % of 1,000 allreduces of group 'dp', and the others waited 2.1 ms for it then, "
+      "to within 40 us, 2.1 s in all; it computes"));
+  const auto lines = slow_lines(story, {});
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[3].starts_with("dp     allreduce  2 hosts  1,000"));
+  CHECK(report_json(story)["ranks"][2]["times"]["calls"][0]["hosts"] == 2);
+  CHECK(report_json(story_from_json(story_to_json(story)))["slow"]["rank"] == 2);
+}
+
+TEST_CASE("slow: between hosts, who was last by less than a message takes is not said", "[launch]") {
+  JobStory story = on_two_hosts(1000, {139, 139, 100});
+  compare_hosts(story);
+  CHECK(story.ranks[2].times.sites[0].compared == 1000);
+  CHECK(story.ranks[2].times.sites[0].last == 0);
+  // Neighbours have no such doubt about each other.
+  story = on_two_hosts(1000, {100, 139, 200});
+  compare_hosts(story);
+  CHECK(story.ranks[0].times.sites[0].last == 1000);
+}
+
+TEST_CASE("slow: hosts are compared only where all that is needed is known", "[launch]") {
+  const auto is_compared = [](JobStory story) {
+    compare_hosts(story);
+    CHECK(story.ranks[0].times.sites[0].sampled.calls.empty());
+    return story.ranks[0].times.sites[0].hosts > 1;
+  };
+  CHECK(is_compared(on_two_hosts(20, {2100, 2200, 100})));
+  CHECK_FALSE(is_compared(on_two_hosts(19, {2100, 2200, 100})));
+  JobStory story = on_two_hosts(1000, {2100, 2200, 100});
+  story.ranks[2].times.distance.reset();  // nobody has watched there
+  CHECK_FALSE(is_compared(story));
+  story = on_two_hosts(1000, {2100, 2200, 100});
+  story.ranks[2].times.sites[0].sampled.token = 8;  // another group of the same name
+  CHECK_FALSE(is_compared(story));
+  // One of them has not seen some calls.
+  story = on_two_hosts(1000, {2100, 2200, 100});
+  auto& calls = story.ranks[1].times.sites[0].sampled.calls;
+  calls.erase(calls.begin(), calls.begin() + 100);
+  const std::uint64_t left = calls.size() * 4;
+  compare_hosts(story);
+  CHECK(story.ranks[2].times.sites[0].compared == left);
+}
+
+TEST_CASE("slow: samples stay few, and are the same on all hosts", "[launch]") {
+  SampledCalls all, some;
+  for (std::uint64_t call = 1; call <= 100'000; ++call) {
+    all.add(7, call, call);
+    if (call % 7 != 0) some.add(7, call, call);
+    all.add(8, call, 0);
+  }
+  for (const SampledCalls* sampled : {&all, &some}) {
+    CHECK(sampled->token == 7);
+    CHECK(sampled->calls.size() <= SampledCalls::kMost);
+    CHECK(sampled->calls.size() >= SampledCalls::kMost / 2);
+  }
+  CHECK(all.stride == some.stride);
+  CHECK(all.calls.front().first == all.stride);
+}
+
+TEST_CASE("call watch: keeps calls for other hosts, also of a rank that is alone here", "[launch]") {
+  Ranks ranks(1);
+  CallWatch watch(1, true);
+  constexpr std::uint64_t kCalls = 100;
+  for (std::uint64_t call = 1; call <= kCalls; ++call) ranks.end_call(0, call, 2 * kMillisecond);
+  const auto times = watch.take(*ranks.page);
+  const SampledCalls& sampled = site_of(times, 0).sampled;
+  CHECK(sampled.token == 77);
+  CHECK(sampled.calls.size() == kCalls);
+  CHECK(sampled.calls.back().first == kCalls);
+  CHECK(sampled.calls.back().second >= 2 * kMillisecond);
 }

@@ -274,6 +274,14 @@ TEST_CASE("metrics: what ranks do, and how far they are", "[launch]") {
   CHECK(text.find("\ncol_group_calls_total{group=\"default\",rank=\"2\"} 4\n") != std::string::npos);
   CHECK(text.find("\ncol_rank_waiting_seconds{group=\"default\",call=\"allreduce\",rank=\"0\"} 14\n") !=
         std::string::npos);
+  CHECK(text.find("\ncol_hosts_silent 0\n") != std::string::npos);
+  JobStory of_hosts = story;
+  of_hosts.nodes = 3;
+  of_hosts.ranks[2].host = "n2";
+  of_hosts.silent.push_back({.node_rank = 2, .host = "n3", .first_rank = 3, .ranks = 1});
+  const std::string all = metrics_text(of_hosts);
+  CHECK(all.find("\ncol_group_calls_total{group=\"default\",rank=\"2\",host=\"n2\"} 4\n") != std::string::npos);
+  CHECK(all.find("\ncol_hosts_silent 1\n") != std::string::npos);
   // Each value has a type before it, and each line is one of the two.
   std::string type;
   for (std::size_t begin = 0; begin < text.size();) {

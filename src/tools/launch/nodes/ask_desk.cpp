@@ -98,7 +98,7 @@ std::vector<AskDesk::Request> AskDesk::on_event(std::size_t index) {
   for (const nlohmann::json& message : wire.receive()) {
     if (said(message) != Ask::kSay) continue;
     const auto ask = read_as<Ask>(message);
-    requests.push_back({.client = found->first, .calls = ask.calls, .stacks = ask.stacks});
+    requests.push_back({found->first, {.calls = ask.calls, .stacks = ask.stacks, .use = ask.use}});
   }
   if (wire.broken()) clients_.erase(found);
   return requests;
@@ -116,31 +116,36 @@ bool AskingLauncher::can_ask(const std::string& directory) {
   return static_cast<bool>(call(directory));
 }
 
-std::optional<AskingLauncher> AskingLauncher::ask(const std::string& directory, int calls, bool stacks) {
+std::optional<AskingLauncher> AskingLauncher::ask(const std::string& directory, const AskedFor& what) {
   tools::UniqueFd socket = call(directory);
   if (!socket) return std::nullopt;
-  AskingLauncher asking(Wire(std::move(socket)), stacks);
+  AskingLauncher asking(Wire(std::move(socket)), what.stacks);
   asking.wire_.trust();
-  asking.wire_.send(message_of(Ask{.question = 0, .calls = calls, .stacks = stacks}));
+  asking.wire_.send(message_of(ask_of(0, what)));
   return asking;
 }
 
-std::optional<JobStory> AskingLauncher::wait() {
-  while (!wire_.broken()) {
-    for (const nlohmann::json& message : wire_.receive()) {
-      if (said(message) != Answer::kSay) continue;
-      try {
-        return story_from_json(read_as<Answer>(message).story);
-      } catch (const Error&) {
-        return std::nullopt;
-      }
+std::optional<JobStory> AskingLauncher::take() {
+  for (const nlohmann::json& message : wire_.receive()) {
+    if (said(message) != Answer::kSay) continue;
+    has_answered_ = true;
+    try {
+      return story_from_json(read_as<Answer>(message).story);
+    } catch (const Error&) {
+      return std::nullopt;
     }
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - Clock::now()).count();
-    if (left <= 0 || wire_.broken()) break;
-    pollfd readable{wire_.fd(), POLLIN, 0};
-    ::poll(&readable, 1, static_cast<int>(left));
   }
   return std::nullopt;
+}
+
+std::optional<JobStory> AskingLauncher::wait() {
+  for (;;) {
+    if (std::optional<JobStory> story = take()) return story;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - Clock::now()).count();
+    if (left <= 0 || is_over()) return std::nullopt;
+    pollfd readable{fd(), POLLIN, 0};
+    ::poll(&readable, 1, static_cast<int>(left));
+  }
 }
 
 }  // namespace col::launch

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/unique_fd.hpp"
+#include "launch/nodes/asked_for.hpp"
 #include "launch/nodes/wire.hpp"
 #include "launch/report/job_story.hpp"
 
@@ -23,8 +24,7 @@ class AskDesk {
 
   struct Request {
     int client = 0;
-    int calls = 0;
-    bool stacks = false;
+    AskedFor what = {};
   };
   std::vector<Request> on_event(std::size_t index);
   // Does nothing if that client is gone.
@@ -48,19 +48,24 @@ class AskDesk {
 class AskingLauncher {
  public:
   // Asks. Nothing if there is no launcher that could be asked: the job has one node, or has ended.
-  static std::optional<AskingLauncher> ask(const std::string& directory, int calls, bool stacks);
+  static std::optional<AskingLauncher> ask(const std::string& directory, const AskedFor& what);
 
   // Whether there is one, without a question.
   static bool can_ask(const std::string& directory);
 
   // The whole job; nothing if the launcher has not answered in its time. Blocks for that long at most.
   std::optional<JobStory> wait();
+  // The same, if it has come. Else look again when fd() is readable, unless is_over().
+  std::optional<JobStory> take();
+  int fd() const noexcept { return wire_.fd(); }
+  bool is_over() const noexcept { return has_answered_ || wire_.broken(); }  // nothing more will come
 
  private:
   AskingLauncher(Wire wire, bool stacks);
 
   Wire wire_;
   std::chrono::steady_clock::time_point until_;
+  bool has_answered_ = false;
 };
 
 // How long a launcher waits for other nodes, and who asks it for its answer.

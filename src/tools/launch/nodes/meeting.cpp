@@ -213,8 +213,9 @@ void Meeting::on_ask(Member from, const Ask& ask) {
         {.node_rank = node.node_rank, .host = node.host, .first_rank = node.first_rank, .ranks = node.local_ranks});
   }
   send(from, message_of(Asked{.question = ask.question, .story = story_to_json(story)}));
-  for (const Member member : question.awaited)
-    send(member, message_of(Ask{.question = next_question_, .calls = ask.calls, .stacks = ask.stacks}));
+  Ask passed_on = ask;
+  passed_on.question = next_question_;
+  for (const Member member : question.awaited) send(member, message_of(passed_on));
   if (!question.awaited.empty()) questions_.emplace(next_question_, std::move(question));
   next_question_ = next_question_ == std::numeric_limits<int>::max() ? 0 : next_question_ + 1;
   // A node that does not answer must not make this grow.

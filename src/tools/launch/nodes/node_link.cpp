@@ -160,8 +160,7 @@ LinkEvent NodeLink::to_event(const json& message) const {
     const auto ask = read_as<Ask>(message);
     event.kind = LinkEvent::Kind::ask;
     event.question = ask.question;
-    event.calls = ask.calls;
-    event.stacks = ask.stacks;
+    event.what = {.calls = ask.calls, .stacks = ask.stacks, .use = ask.use};
   } else if (say == Asked::kSay) {
     const auto asked = read_as<Asked>(message);
     event.kind = LinkEvent::Kind::asked;
@@ -265,8 +264,8 @@ void NodeLink::tell_trace(const std::string& part, int restart) {
   tell(message_of(Traced{.restart = restart, .part = part}));
 }
 
-void NodeLink::ask(int question, int calls, bool stacks) {
-  tell(message_of(Ask{.question = question, .calls = calls, .stacks = stacks}));
+void NodeLink::ask(int question, const AskedFor& what) {
+  tell(message_of(ask_of(question, what)));
 }
 
 void NodeLink::tell_answer(int question, const JobStory& story) {

@@ -11,6 +11,7 @@
 
 #include "common/unique_fd.hpp"
 #include "launch/job/assignment.hpp"
+#include "launch/nodes/asked_for.hpp"
 #include "launch/nodes/clock_samples.hpp"
 #include "launch/nodes/pulse.hpp"
 #include "launch/nodes/wire.hpp"
@@ -28,7 +29,7 @@ struct LinkEvent {
     limit,      // another node found that a time limit has passed: `limit`
     traced,     // a part of a trace, from another node: `part`, of start `restart`
     exchanged,  // the ranks of all nodes are in a barrier of PMI: `entries`, what they have put
-    ask,        // another node wants to know what the ranks here do: `question`, `calls`, `stacks`
+    ask,        // another node wants to know what the ranks here do: `question`, `what`
     asked,      // whom the meeting has asked `question`: `outcome`
     answer,     // what `node_rank` says to `question`: `outcome`
     done,       // the job is over: `outcome`, the same on all nodes
@@ -45,8 +46,7 @@ struct LinkEvent {
   int restart = 0;
   int question = -1;  // -1: what was said cannot be understood
   int node_rank = -1;
-  int calls = 0;
-  bool stacks = false;
+  AskedFor what = {};
   JobStory outcome = {};
   std::string why = {};
 };
@@ -91,7 +91,7 @@ class NodeLink {
   // How far this host's clock is ahead of the meeting's; nothing if this is not known.
   std::optional<ClockShift> clock() const { return clock_.shift(); }
   // What do the ranks of all other nodes do? The answers come as events.
-  void ask(int question, int calls, bool stacks);
+  void ask(int question, const AskedFor& what);
   void tell_answer(int question, const JobStory& story);
 
  private:

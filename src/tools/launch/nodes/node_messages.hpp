@@ -17,10 +17,11 @@
 #include "json/json_fields.hpp"
 #include "launch/job/assignment.hpp"
 #include "launch/job/job_result.hpp"
+#include "launch/nodes/asked_for.hpp"
 
 namespace col::launch {
 
-inline constexpr int kNodeProtocol = 5;
+inline constexpr int kNodeProtocol = 6;
 
 // The subject of the proof between a node and the meeting: both belong to rendezvous `id`.
 ProofSubject node_proof_subject(std::string_view id, std::string_view meeting_nonce, std::string_view node_nonce);
@@ -205,15 +206,19 @@ void fields(Exchanged& message, Visit& visit) {
 struct Ask {  // by a node; by the meeting with a number of its own
   static constexpr std::string_view kSay = "ask";
   int question = -1;
-  int calls = 0;  // how many of each rank
-  bool stacks = false;
+  int calls = 0;  // these as in AskedFor
+  bool stacks = false, use = false;
 };
 template <class Visit>
 void fields(Ask& message, Visit& visit) {
-  auto& [question, calls, stacks] = message;
+  auto& [question, calls, stacks, use] = message;
   visit("question", question);
   visit("calls", calls);
   visit("stacks", stacks);
+  visit("use", use);
+}
+inline Ask ask_of(int question, const AskedFor& what) {
+  return {.question = question, .calls = what.calls, .stacks = what.stacks, .use = what.use};
 }
 
 struct Asked {  // by the meeting, to who has asked: whom it has asked, and what is known of ranks that have ended

@@ -2,14 +2,29 @@
 // about a job that is slow, and is part of the story of a rank.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace col::launch {
 
-// The calls of one kind in one group. Ranks are compared with those of the same host. Where calls came faster than they
-// could be looked at, all numbers are estimated from those that were seen.
+// How long some calls took, to compare them with those of ranks on other hosts: those whose numbers are multiples of
+// `stride`, which is a power of two and as small as there is room for. So hosts choose the same ones without a word.
+struct SampledCalls {
+  static constexpr std::size_t kMost = 256;
+
+  std::uint64_t token = 0;  // of their group, which no other group has; 0: there are none
+  std::uint64_t stride = 1;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> calls = {};  // number and nanoseconds, ascending
+
+  void add(std::uint64_t of_token, std::uint64_t number, std::uint64_t took_ns);
+};
+
+// The calls of one kind in one group. CallWatch compares ranks of one host, compare_hosts() those of several. Where
+// calls came faster than they could be looked at, all numbers are estimated from those that were seen.
 struct CallSite {
   std::string group;
   std::string op;
@@ -17,11 +32,15 @@ struct CallSite {
   std::uint64_t bytes = 0;  // of the buffers that all ranks have in common
   double seconds = 0;       // in calls that have waited, or are long: from the first wait, or the begin, to the end
 
-  // Of the calls that were seen on all ranks of the group on this host:
+  // Of the calls that were seen on all ranks of the group on this host, or on all its hosts:
   std::uint64_t compared = 0;
   double waited = 0;       // seconds for the last one to come
   std::uint64_t last = 0;  // how often this rank was that one
   double late = 0;         // how long the others waited then, on average of them; the sum in seconds
+
+  SampledCalls sampled = {};  // until compare_hosts() has made the four numbers above of it
+  int hosts = 1;              // that were compared
+  double doubt = 0;           // seconds: who was last by less than that is not known, between hosts
 };
 
 // What the rank's main thread did, as the kernel and looks at its record tell.
@@ -35,6 +54,8 @@ struct OwnTime {
 struct CallTimes {
   std::vector<CallSite> sites;  // by group and name
   OwnTime own;
+  // Seconds that a message needs to the host where the launchers meet, at most; only with several nodes.
+  std::optional<double> distance;
 };
 
 }  // namespace col::launch

@@ -12,6 +12,7 @@
 #include "launch/job/job_result.hpp"
 #include "launch/processes/job_directory.hpp"
 #include "launch/report/call_times.hpp"
+#include "launch/report/rank_use.hpp"
 
 namespace col::launch {
 
@@ -48,6 +49,7 @@ struct RankStory {
   Burden burden;               // the same; of ranks that do not wait
   std::optional<Stack> stack;  // taken before it was ended
   CallTimes times;             // empty unless somebody has watched
+  std::optional<RankUse> use;  // only for who has asked for it
   std::vector<std::string> last_stderr;  // its last lines, the oldest first; kept for ranks that failed
 };
 

@@ -49,6 +49,10 @@ class Page {
 
 std::string metrics_text(const JobStory& story) {
   Page page;
+  const auto labels_of = [&](const RankStory& rank) {
+    const std::string host = story.nodes > 1 ? fmt::format(",host={}", in_quotes(rank.host)) : "";
+    return fmt::format("rank=\"{}\"{}", rank.rank, host);
+  };
   const WaitGraph graph(story);
   page.metric("col_job_info", "gauge", "The job that this page is about.");
   page.value(
@@ -65,26 +69,29 @@ std::string metrics_text(const JobStory& story) {
     ++states[std::string(state_of_rank(graph, i))];
     failed += rank.status.exited && rank.status.wait_status != 0 ? 1 : 0;
   }
-  page.metric("col_ranks", "gauge", "Ranks of this node by what they do.");
+  page.metric("col_ranks", "gauge", "Ranks by what they do.");
   for (const auto& [state, count] : states) page.value(count, fmt::format("state={}", in_quotes(state)));
-  page.metric("col_ranks_failed", "gauge", "Ranks of this node that have failed since the last start.");
+  page.metric("col_ranks_failed", "gauge", "Ranks that have failed since the last start.");
   page.value(failed);
+
+  page.metric("col_hosts_silent", "gauge", "Hosts that have not answered: their ranks are not on this page.");
+  page.value(story.silent.size());
 
   page.metric("col_group_calls_total", "counter", "Collectives of a rank in a group.");
   for (const RankStory& rank : story.ranks) {
     for (const RecordedGroup& group : rank.history.groups)
-      page.value(group.last, fmt::format("group={},rank=\"{}\"", in_quotes(group.name), rank.rank));
+      page.value(group.last, fmt::format("group={},{}", in_quotes(group.name), labels_of(rank)));
   }
   page.metric("col_rank_waiting_seconds", "gauge", "How long a rank has waited in its call; only ranks that wait.");
   for (std::size_t i = 0; i < graph.size(); ++i) {
     if (!graph.waits(i)) continue;
     const RankActivity& call = *graph.rank(i).last;
-    page.value(graph.since(i), fmt::format("group={},call={},rank=\"{}\"", in_quotes(call.group), in_quotes(call.op),
-                                           graph.rank(i).rank));
+    page.value(graph.since(i),
+               fmt::format("group={},call={},{}", in_quotes(call.group), in_quotes(call.op), labels_of(graph.rank(i))));
   }
   const Why found = why(story);
   page.metric("col_held_up_seconds", "gauge",
-              "How long ranks of this node have waited for the one that holds them up; see coljob why.");
+              "How long ranks have waited for the one that holds them up; see coljob why.");
   page.value(found.cause == Why::Cause::nothing ? 0.0 : found.seconds,
              fmt::format("cause={}", in_quotes(to_string(found.cause))));
   return page.take();

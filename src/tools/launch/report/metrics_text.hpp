@@ -1,4 +1,4 @@
-// What the ranks of a node do, in the text format of Prometheus.
+// What the ranks of a job do, in the text format of Prometheus.
 #pragma once
 
 #include <string>

@@ -35,12 +35,6 @@ bool is_out_of_time(const RankStory& rank) {
 constexpr std::size_t kMaxLines = 8;
 constexpr std::size_t kMaxSentences = 6;
 
-// In a call. A record that could not be read has no name of an operation.
-bool is_in_call(const RankStory& rank) {
-  return rank.last && (rank.last->state == State::running || rank.last->state == State::waiting) &&
-         !rank.last->op.empty();
-}
-
 // It had ended when the job began to: so what its record says is what it died of, or in.
 bool had_ended(const RankStory& rank, const JobStory& story) {
   if (!rank.status.exited) return false;
@@ -194,6 +188,20 @@ std::string name_call(const RankActivity& activity) {
 
 std::string name_group(const RankActivity& activity) {
   return fmt::format("group '{}'", tools::one_line(activity.group));
+}
+
+bool is_in_call(const RankStory& rank) {
+  return rank.last && (rank.last->state == State::running || rank.last->state == State::waiting) &&
+         !rank.last->op.empty();
+}
+
+// What is over may have been brief, and then only the recorder knows its label.
+std::string label_of(const RankStory& rank) {
+  if (!rank.last) return "";
+  const std::vector<RecordedCall>& calls = rank.history.calls;
+  const bool is_recorded = rank.last->names.label.empty() && !calls.empty() && calls.back().group == rank.last->group &&
+                           calls.back().sequence == rank.last->sequence;
+  return is_recorded ? calls.back().names.label : rank.last->names.label;
 }
 
 std::string describe_wait_status(int wait_status) {

@@ -29,6 +29,12 @@ std::string describe_bytes(std::uint64_t bytes);
 std::string name_call(const RankActivity& activity);
 std::string name_group(const RankActivity& activity);
 
+// Whether it is in a call of col; else RankStory::last is what it was in. A record that could not be read has no name
+// of an operation.
+bool is_in_call(const RankStory& rank);
+// The label of its call, or of the last one; empty: it has none.
+std::string label_of(const RankStory& rank);
+
 // Whether it failed, and neither the launcher nor another rank's failure is the reason.
 bool failed_on_its_own(const RankStatus& status);
 

@@ -289,11 +289,17 @@ std::string Report::describe_stubborn() const {
 }
 
 // Ranks with the same stack share one.
+// ", in 'backward'": what its call is for, or was.
+std::string labelled(const RankStory& rank) {
+  const std::string label = tools::one_line(label_of(rank));
+  return label.empty() ? "" : fmt::format(", {} '{}'", is_in_call(rank) ? "in" : "after", label);
+}
+
 void Report::add_stacks() {
   std::vector<std::pair<std::string, std::vector<const RankStory*>>> groups;
   for (const RankStory& rank : story_.ranks) {
     if (!rank.stack || rank.stack->lines.empty()) continue;
-    const std::string key = rank.stack->source + '\n' + stack_key(rank.stack->lines);
+    const std::string key = labelled(rank) + rank.stack->source + '\n' + stack_key(rank.stack->lines);
     const auto found = std::ranges::find_if(groups, [&](const auto& group) { return group.first == key; });
     if (found == groups.end())
       groups.push_back({key, {&rank}});
@@ -303,7 +309,8 @@ void Report::add_stacks() {
   for (const auto& [key, group] : groups) {
     std::vector<int> ranks;
     for (const RankStory* rank : group) ranks.push_back(rank->rank);
-    add(fmt::format("stack of {} ({}):", name(ranks), tools::one_line(group.front()->stack->source)));
+    add(fmt::format("stack of {} ({}){}:", name(ranks), tools::one_line(group.front()->stack->source),
+                    labelled(*group.front())));
     for (const std::string& line : group.front()->stack->lines) add_indented(line, style_.columns);
   }
 }

@@ -208,8 +208,17 @@ void fields(RankError& error, Visit& visit) {
 }
 
 template <class Visit>
+void fields(SampledCalls& sampled, Visit& visit) {
+  auto& [token, stride, calls] = sampled;
+  visit("token", token, core::Hexadecimal());
+  visit("stride", stride);
+  visit("calls", calls, core::ShortList<>{SampledCalls::kMost});
+  visit.require(stride > 0, "stride", "should be one or more");
+}
+
+template <class Visit>
 void fields(CallSite& site, Visit& visit) {
-  auto& [group, op, calls, bytes, seconds, compared, waited, last, late] = site;
+  auto& [group, op, calls, bytes, seconds, compared, waited, last, late, sampled, hosts, doubt] = site;
   visit("group", group, kName);
   visit("op", op, kName);
   visit("calls", calls);
@@ -219,6 +228,9 @@ void fields(CallSite& site, Visit& visit) {
   visit("waited_seconds", waited, kSeconds);
   visit("last", last);
   visit("late_seconds", late, kSeconds);
+  visit.if_set("sampled", sampled, sampled.token != 0);
+  visit.if_set("hosts", hosts, hosts > 1, within(1, kMostRanks));
+  visit.if_set("doubt_seconds", doubt, hosts > 1, kSeconds);
 }
 
 template <class Visit>
@@ -232,9 +244,22 @@ void fields(OwnTime& own, Visit& visit) {
 
 template <class Visit>
 void fields(CallTimes& times, Visit& visit) {
-  auto& [sites, own] = times;
+  auto& [sites, own, distance] = times;
   visit("calls", sites, core::ShortList<>{kMostSites});
   visit("own", own);
+  visit.if_set("distance_seconds", distance, distance.has_value());
+}
+
+template <class Visit>
+void fields(RankUse& use, Visit& visit) {
+  auto& [at_ns, calls, bytes, waited, cpu, queued, rss_bytes] = use;
+  visit("at_ns", at_ns);
+  visit("calls", calls);
+  visit("bytes", bytes);
+  visit("waited_seconds", waited, kSeconds);
+  visit("cpu_seconds", cpu);
+  visit("queued_seconds", queued, kSeconds);
+  visit("rss_bytes", rss_bytes);
 }
 
 template <class Visit>
@@ -294,7 +319,7 @@ void status_fields(RankStatus& status, Visit& visit) {
 template <class Visit>
 void fields(RankStory& story, Visit& visit) {
   auto& [rank, local_rank, node_rank, host, cpus, why_not, status, said, last, seen_ns, history, burden, stack, times,
-         last_stderr] = story;
+         use, last_stderr] = story;
   visit("rank", rank, kRank);
   visit("local_rank", local_rank, kRank);
   visit("node_rank", node_rank, kRank);
@@ -309,6 +334,7 @@ void fields(RankStory& story, Visit& visit) {
   visit.if_set("burden", burden, burden.swapped_bytes > 0 || burden.waits_for_disk);
   visit("stack", stack);
   visit.optional("times", times);
+  visit.if_set("use", use, use.has_value());
   visit("last_stderr", last_stderr, kLines);
 }
 

@@ -45,7 +45,7 @@ std::string rate_text(double bytes_per_second) {
   return fmt::format("{:.{}f} {}", value, value < 9.95 ? 1 : 0, kUnits[unit]);
 }
 
-// All ranks of one host in one group and kind of call.
+// All ranks in one group and kind of call that were compared with one another.
 struct SiteRow {
   std::vector<std::pair<const RankStory*, const CallSite*>> ranks;
   std::uint64_t compared = 0;
@@ -61,14 +61,18 @@ struct SiteRow {
   }
 };
 
-// Only ranks of one host were compared with one another.
+// Those of one host, or of all hosts of the group.
+std::string compared_with(const RankStory& rank, const CallSite& site) {
+  return site.hosts > 1 ? fmt::format("{} hosts\n{:x}", site.hosts, site.sampled.token) : rank.host;
+}
+
 using SiteRows = std::map<std::pair<std::string, std::string>, std::map<std::string, SiteRow>>;
 
 SiteRows site_rows(const JobStory& story) {
   SiteRows rows;
   for (const RankStory& rank : story.ranks) {
     for (const CallSite& site : rank.times.sites) {
-      SiteRow& row = rows[{site.group, site.op}][rank.host];
+      SiteRow& row = rows[{site.group, site.op}][compared_with(rank, site)];
       row.ranks.push_back({&rank, &site});
       row.compared = std::max(row.compared, site.compared);
     }
@@ -104,15 +108,16 @@ std::string reason_of(const OwnTime& own) {
       in_percent(cpu), also);
 }
 
-Slow describe_slow(const RankStory& rank, const CallSite& site) {
+Slow describe_slow(const JobStory& story, const RankStory& rank, const CallSite& site) {
   Slow slow{.rank = rank.rank, .group = site.group, .op = site.op, .last = site.last, .compared = site.compared};
   slow.late = site.late / static_cast<double>(std::max<std::uint64_t>(site.last, 1));
   slow.sentence = fmt::format(
-      "rank {} was last in {} of {} {}s of group '{}', and the others waited {} for it then, {} "
-      "in all; {}",
-      rank.rank, in_percent(static_cast<double>(site.last) / static_cast<double>(site.compared)),
-      tools::grouped(site.compared), tools::one_line(site.op), tools::one_line(site.group), short_time(slow.late),
-      short_time(site.late), reason_of(rank.times.own));
+      "rank {}{} was last in {} of {} {}s of group '{}', and the others waited {} for it then{}, "
+      "{} in all; {}",
+      rank.rank, story.nodes > 1 ? " (host " + tools::one_line(rank.host) + ")" : "",
+      in_percent(static_cast<double>(site.last) / static_cast<double>(site.compared)), tools::grouped(site.compared),
+      tools::one_line(site.op), tools::one_line(site.group), short_time(slow.late),
+      site.hosts > 1 ? ", to within " + short_time(site.doubt) : "", short_time(site.late), reason_of(rank.times.own));
   return slow;
 }
 
@@ -145,7 +150,7 @@ std::optional<Slow> find_slow(const JobStory& story) {
     }
   }
   if (worst.first == nullptr) return std::nullopt;
-  return describe_slow(*worst.first, *worst.second);
+  return describe_slow(story, *worst.first, *worst.second);
 }
 
 std::vector<std::string> slow_lines(const JobStory& story, tools::Style style) {
@@ -158,7 +163,7 @@ std::vector<std::string> slow_lines(const JobStory& story, tools::Style style) {
   for (const auto& [key, hosts] : rows) {
     for (const auto& [host, row] : hosts) {
       std::vector<tools::TextCell> line = {{tools::one_line(key.first)}, {tools::one_line(key.second)}};
-      if (several_hosts) line.push_back({tools::one_line(host)});
+      if (several_hosts) line.push_back({tools::one_line(host.substr(0, host.find('\n')))});
       const double calls = row.mean([](const CallSite& site) { return site.calls; });
       line.insert(line.end(),
                   {{tools::grouped(static_cast<std::size_t>(calls + 0.5))},

@@ -44,15 +44,9 @@ struct Row {
 // What it is in, or was in last.
 std::string call_of(const RankStory& rank, RankState state) {
   if (!rank.last || rank.last->op.empty()) return "";
-  const bool is_in = state == RankState::waiting || state == RankState::inside ||
-                     rank.last->state == RankActivity::State::running ||
-                     rank.last->state == RankActivity::State::waiting;
-  // What is over may have been brief, and then only the recorder knows its label.
+  const bool is_in = state == RankState::waiting || state == RankState::inside || is_in_call(rank);
   RankActivity call = *rank.last;
-  const std::vector<RecordedCall>& calls = rank.history.calls;
-  if (call.names.label.empty() && !calls.empty() && calls.back().group == call.group &&
-      calls.back().sequence == call.sequence)
-    call.names = calls.back().names;
+  call.names.label = label_of(rank);
   const CallProgress& progress = call.progress;
   const std::string far =
       is_in && progress.rounds > 1 ? fmt::format(", in round {} of {}", progress.round + 1, progress.rounds) : "";

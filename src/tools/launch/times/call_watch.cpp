@@ -30,7 +30,8 @@ double in_seconds(std::uint64_t ns) {
 
 }  // namespace
 
-CallWatch::CallWatch(int local_ranks) : ranks_(static_cast<std::size_t>(local_ranks)), due_(Clock::now()) {}
+CallWatch::CallWatch(int local_ranks, bool several_hosts)
+    : ranks_(static_cast<std::size_t>(local_ranks)), several_hosts_(several_hosts), due_(Clock::now()) {}
 
 void CallWatch::look(const ControlPage& page) {
   const Clock::time_point begun = Clock::now();
@@ -79,6 +80,7 @@ void CallWatch::learn_groups(const ControlPage& page) {
     for (const RecordedGroup& group : page.record(static_cast<int>(i)).groups_ever()) {
       Group& known = groups_[group.token];
       known.name = group.name;
+      known.token = group.token;
       ++known.members;
     }
   }
@@ -123,14 +125,19 @@ void CallWatch::compare(Group& group) {
   const auto members = static_cast<std::size_t>(group.members);
   std::erase_if(group.calls, [&](const auto& entry) {
     if (entry.second.parts.size() < members) return false;
-    compare(group, entry.second);
+    compare(group, entry.first, entry.second);
     return true;
   });
   while (group.calls.size() > kMostOpen) group.calls.erase(group.calls.begin());
 }
 
-void CallWatch::compare(Group& group, const Call& call) {
-  if (call.parts.size() < 2 || call.started_before) return;
+void CallWatch::compare(Group& group, std::uint64_t number, const Call& call) {
+  if (call.started_before) return;
+  if (several_hosts_) {
+    for (const Part& part : call.parts)
+      site(part.rank, group.name, call.op).found.sampled.add(group.token, number, part.took_ns);
+  }
+  if (call.parts.size() < 2) return;
   std::vector<Part> parts = call.parts;
   std::ranges::sort(parts, {}, &Part::took_ns);
   const std::uint64_t least = parts.front().took_ns;

@@ -30,7 +30,8 @@ class CallWatch {
   static constexpr std::chrono::milliseconds kShortestPause{50};
   static constexpr int kPausePerLook = 50;
 
-  explicit CallWatch(int local_ranks);
+  // `several_hosts`: keeps some calls, too, for compare_hosts().
+  explicit CallWatch(int local_ranks, bool several_hosts = false);
 
   // When the next look is due.
   Clock::time_point due() const { return due_; }
@@ -52,6 +53,7 @@ class CallWatch {
   };
   struct Group {
     std::string name;
+    std::uint64_t token = 0;
     int members = 0;  // on this host
     std::map<std::uint64_t, Call> calls;
   };
@@ -75,10 +77,11 @@ class CallWatch {
   void learn_groups(const ControlPage& page);
   void sort_in(int local_rank);
   void compare(Group& group);
-  void compare(Group& group, const Call& call);
+  void compare(Group& group, std::uint64_t number, const Call& call);
   Site& site(int local_rank, const std::string& group, Collective op);
 
   std::vector<Rank> ranks_;
+  bool several_hosts_;
   std::map<std::uint64_t, Group> groups_;  // by token
   Clock::time_point due_;
 };

@@ -25,7 +25,10 @@ constexpr std::array<std::string_view, 6> kSortNames = {"interest", "rank", "cal
 constexpr std::size_t kColumnGap = 2;          // between columns, as in render_table()
 constexpr std::size_t kLeastCallColumns = 10;  // columns of what may be cut
 constexpr std::size_t kLeastGroupColumns = 5;
+constexpr std::size_t kMostHostColumns = 12;
+constexpr std::string_view kNoAnswer = "no answer";
 constexpr std::size_t kMostSentence = 3;  // lines
+constexpr std::size_t kMostNotices = 3;
 
 // "950", "12.3k", "1.2M": short, and of three digits at least where there are more.
 std::string short_number(double value, double step, std::string_view units) {
@@ -46,8 +49,9 @@ std::string share_text(double share) {
 }
 
 // How a rank is for those who look: the ones that others wait for come first.
-int urgency(const WaitGraph& graph, const Why& found, std::size_t index) {
+int urgency(const WaitGraph& graph, const Why& found, const std::vector<RankRates>& rates, std::size_t index) {
   if (std::ranges::find(found.culprits, graph.rank(index).rank) != found.culprits.end()) return 0;
+  if (rates[index].age) return 1;
   switch (graph.state(index)) {
     case RankState::dead:
     case RankState::stopped:
@@ -96,15 +100,21 @@ std::string awaited_text(const WaitGraph& graph, std::size_t index) {
   return awaited.size() == 1 ? fmt::to_string(awaited.front()) : fmt::format("{} ranks", awaited.size());
 }
 
-bool is_in_call(const RankStory& rank) {
-  return rank.last &&
-         (rank.last->state == RankActivity::State::running || rank.last->state == RankActivity::State::waiting);
+// The last one that it was in, in parentheses. `is_old`: what it does now is not known.
+std::string call_text(const RankStory& rank, bool is_old) {
+  if (!rank.last || rank.last->op.empty()) return "";
+  return is_in_call(rank) && !is_old ? name_call(*rank.last) : "(" + name_call(*rank.last) + ")";
 }
 
-// The last one that it was in, in parentheses.
-std::string call_text(const RankStory& rank) {
-  if (!rank.last || rank.last->op.empty()) return "";
-  return is_in_call(rank) ? name_call(*rank.last) : "(" + name_call(*rank.last) + ")";
+// Without its domain.
+std::string host_text(const std::string& host, tools::Style style) {
+  const std::string name = tools::one_line(host, !style.utf8);
+  const bool is_number = name.find_first_not_of("0123456789.") == std::string::npos;
+  return is_number ? name : name.substr(0, name.find('.'));
+}
+
+std::string_view state_text(const WaitGraph& graph, const std::vector<RankRates>& rates, std::size_t index) {
+  return rates[index].age ? kNoAnswer : state_of_rank(graph, index);
 }
 
 using TextOfNumber = std::string (*)(double);
@@ -132,7 +142,11 @@ class RankTable {
         row.push_back({text.empty() ? "" : left + text, tone});
       };
       put(rows[0], column.title, Tone::plain);
-      for (std::size_t i = 0; i < count; ++i) put(rows[i + 1], column.cells[i].text, column.cells[i].tone);
+      for (std::size_t i = 0; i < count; ++i) {
+        const tools::TextCell& cell = column.cells[i];
+        const bool is_old = rates_[ranks[i]].age.has_value();
+        put(rows[i + 1], cell.text, is_old && cell.tone == Tone::plain ? Tone::faint : cell.tone);
+      }
     }
     tools::Style style = options_.style;
     style.columns = 0;  // it fits already
@@ -165,14 +179,24 @@ class RankTable {
       return [this, member, text](std::size_t i) { return tools::TextCell{text_of(rates_[i].*member, text)}; };
     };
     add(ranks, "rank", true, 0, [&](std::size_t i) { return plain(fmt::to_string(rank(i).rank)); });
+    if (story_.nodes > 1) {
+      add(ranks, "host", false, 7, [&](std::size_t i) { return plain(host_text(rank(i).host, options_.style)); });
+      if (!columns_.empty() && columns_.back().title == "host")
+        columns_.back().cut_to(kMostHostColumns, options_.style);
+    }
     add(ranks, "pid", true, 3,
         [&](std::size_t i) { return plain(rank(i).status.pid != 0 ? fmt::to_string(rank(i).status.pid) : ""); });
     add(ranks, "state", false, 0, [&](std::size_t i) { return tools::TextCell{state(i), tone(i)}; });
-    add(ranks, "since", true, 4,
-        [&](std::size_t i) { return plain(graph_.since(i) >= 0.5 ? tools::in_words(graph_.since(i)) : ""); });
+    add(ranks, "since", true, 4, [&](std::size_t i) {
+      const double since = rates_[i].age.value_or(graph_.since(i));
+      return plain(since >= 0.5 ? tools::in_words(since) : "");
+    });
     add(ranks, "waits for", false, 5, [&](std::size_t i) { return plain(awaited_text(graph_, i)); });
-    add(ranks, "call", false, 0,
-        [&](std::size_t i) { return plain(tools::one_line(call_text(rank(i)), !options_.style.utf8)); });
+    add(ranks, "call", false, 0, [&](std::size_t i) {
+      return plain(tools::one_line(call_text(rank(i), rates_[i].age.has_value()), !options_.style.utf8));
+    });
+    add(ranks, "label", false, 7,
+        [&](std::size_t i) { return plain(tools::one_line(label_of(rank(i)), !options_.style.utf8)); });
     add(ranks, "group", false, 6, [&](std::size_t i) {
       return plain(rank(i).last ? tools::one_line(rank(i).last->group, !options_.style.utf8) : "");
     });
@@ -192,10 +216,10 @@ class RankTable {
     });
   }
 
-  std::string state(std::size_t i) const { return std::string(state_of_rank(graph_, i)); }
+  std::string state(std::size_t i) const { return std::string(state_text(graph_, rates_, i)); }
 
   Tone tone(std::size_t i) const {
-    switch (urgency(graph_, found_, i)) {
+    switch (urgency(graph_, found_, rates_, i)) {
       case 0:
         return found_.seconds >= options_.patience ? Tone::bad : Tone::attention;
       case 1:
@@ -257,10 +281,11 @@ class RankTable {
 };
 
 // "480 waiting, 9 computing".
-std::string states_text(const WaitGraph& graph, const std::vector<std::size_t>& ranks) {
+std::string states_text(const WaitGraph& graph, const std::vector<RankRates>& rates,
+                        const std::vector<std::size_t>& ranks) {
   std::vector<std::pair<std::string_view, std::size_t>> counts;
   for (const std::size_t i : ranks) {
-    const std::string_view state = state_of_rank(graph, i);
+    const std::string_view state = state_text(graph, rates, i);
     const auto known = std::ranges::find(counts, state, &std::pair<std::string_view, std::size_t>::first);
     if (known != counts.end())
       ++known->second;
@@ -284,27 +309,40 @@ std::vector<std::string> lines_of(std::string_view text) {
 }
 
 // What the job is, and below it what its ranks wait for, if somebody is missing.
-std::vector<std::string> head_of(const WaitGraph& graph, const Why& found, const std::vector<std::size_t>& all,
-                                 const FrameOptions& options) {
+std::vector<std::string> head_of(const WaitGraph& graph, const Why& found, const std::vector<RankRates>& rates,
+                                 const std::vector<std::size_t>& all, const FrameOptions& options) {
   const JobStory& story = graph.story();
   const auto command = [&] {
     std::vector<std::string> words = story.command_line;
     if (!words.empty()) words.front().erase(0, words.front().rfind('/') + 1);
     return tools::one_line(tools::shell_line(words), !options.style.utf8);
   };
-  std::string title = fmt::format("{}  {}  {}  {}", tools::one_line(story.job_id), tools::counted(all.size(), "rank"),
-                                  tools::in_words(story.seconds), states_text(graph, all));
+  const std::string hosts = story.nodes > 1 ? fmt::format(" on {} hosts", story.nodes) : "";
+  std::string title = fmt::format("{}  {}{}  {}  {}", tools::one_line(story.job_id), tools::counted(all.size(), "rank"),
+                                  hosts, tools::in_words(story.seconds), states_text(graph, rates, all));
   const std::string words = command();
   if (!words.empty() && tools::columns_of(title) + kColumnGap < options.columns) title += "  " + words;
   std::vector<std::string> lines = {std::string(tools::cut(title, options.columns))};
   const bool someone_is_missing = found.cause != Why::Cause::nothing && found.cause != Why::Cause::moves;
-  if (!someone_is_missing || found.seconds < options.patience / 2) return lines;
+  const auto add_notices = [&] {
+    std::size_t room = kMostNotices;
+    for (const std::string& notice : options.notices) {
+      if (options.lines > 0 && room-- == 0) break;
+      const std::string line = tools::one_line(notice, !options.style.utf8);
+      lines.push_back(tools::toned(tools::cut(line, options.columns), Tone::attention, options.style));
+    }
+  };
+  if (!someone_is_missing || found.seconds < options.patience / 2) {
+    add_notices();
+    return lines;
+  }
   const std::string sentence = tools::one_line(found.sentence, !options.style.utf8);
   std::vector<std::string> wrapped = lines_of(tools::wrapped(sentence, options.columns));
   if (options.lines > 0 && wrapped.size() > kMostSentence) wrapped.resize(kMostSentence);
   const Tone tone = found.seconds >= options.patience ? Tone::bad : Tone::attention;
   for (std::string& line : wrapped)
     lines.push_back(tools::toned(tools::cut(line, options.columns), tone, options.style));
+  add_notices();
   return lines;
 }
 
@@ -335,7 +373,7 @@ std::vector<std::size_t> order_of_ranks(const WaitGraph& graph, const Why& found
     case SortBy::interest:
       // A list that jumps about is hard to read. Of those that do the same, one that waits less holds up the others.
       if (!all_have_room)
-        by([&](std::size_t i) { return std::pair(urgency(graph, found, i), rates[i].waiting.value_or(1)); });
+        by([&](std::size_t i) { return std::pair(urgency(graph, found, rates, i), rates[i].waiting.value_or(1)); });
       break;
     case SortBy::rank:
       break;
@@ -360,7 +398,7 @@ std::vector<std::string> draw_frame(const JobStory& story, const Why& found, con
   std::vector<std::size_t> all(story.ranks.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   const WaitGraph graph(story);
-  std::vector<std::string> lines = head_of(graph, found, all, options);
+  std::vector<std::string> lines = head_of(graph, found, rates, all, options);
   constexpr std::size_t kTableHead = 2, kKeys = 1;
   const std::size_t used = lines.size() + kTableHead + kKeys;
   const std::size_t room = options.lines == 0 ? all.size() : options.lines - std::min(options.lines, used);
@@ -375,7 +413,7 @@ std::vector<std::string> draw_frame(const JobStory& story, const Why& found, con
   for (std::string& line : RankTable(story, graph, found, rates, options).lines(shown))
     lines.push_back(std::move(line));
   if (!folded.empty()) {
-    const std::string rest = fmt::format("and {} more: {}", folded.size(), states_text(graph, folded));
+    const std::string rest = fmt::format("and {} more: {}", folded.size(), states_text(graph, rates, folded));
     lines.emplace_back(tools::cut(rest, options.columns));
   }
   if (options.lines == 0) return lines;

@@ -25,8 +25,9 @@ struct FrameOptions {
   tools::Style style = {};
   SortBy sort = SortBy::interest;
   bool paused = false;
-  std::string note = {};  // in place of the keys
-  double patience = 2;    // seconds; a wait that has lasted for longer is a hang
+  std::string note = {};                  // in place of the keys
+  std::vector<std::string> notices = {};  // below the sentence: of hosts that do not answer
+  double patience = 2;                    // seconds; a wait that has lasted for longer is a hang
 };
 
 // The ranks as they stand in the frame, as indices of the graph's.

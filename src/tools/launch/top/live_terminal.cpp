@@ -121,11 +121,11 @@ void LiveTerminal::show(const std::vector<std::string>& lines) {
   write_text(text);
 }
 
-LiveTerminal::Event LiveTerminal::next(Clock::time_point latest) {
+LiveTerminal::Event LiveTerminal::next(Clock::time_point latest, int other) {
   for (;;) {
     if (const char key = take_key(); key != 0) return {.kind = Event::Kind::key, .key = key};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(latest - Clock::now());
-    pollfd events[] = {{STDIN_FILENO, POLLIN, 0}, {signals_.get(), POLLIN, 0}};
+    pollfd events[] = {{STDIN_FILENO, POLLIN, 0}, {signals_.get(), POLLIN, 0}, {other, POLLIN, 0}};
     const int ready = ::poll(events, std::size(events), static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
     if (ready == 0) return {};
     if (ready < 0) continue;  // EINTR
@@ -149,6 +149,7 @@ LiveTerminal::Event LiveTerminal::next(Clock::time_point latest) {
           return {.kind = Event::Kind::signal, .signal = signal};
       }
     }
+    if (events[0].revents == 0 && events[2].revents != 0) return {.kind = Event::Kind::readable};
     if (events[0].revents == 0) continue;
     if ((events[0].revents & POLLIN) == 0) return {.kind = Event::Kind::gone};
     std::array<char, 64> typed{};

@@ -39,12 +39,13 @@ class LiveTerminal {
   void show(const std::vector<std::string>& lines);
 
   struct Event {
-    enum class Kind { time, key, resized, signal, gone } kind = Kind::time;
+    enum class Kind { time, key, readable, resized, signal, gone } kind = Kind::time;
     char key = 0;
     int signal = 0;  // that ends the program: leave(), then die_of()
   };
-  // The next event, at `latest` the time. Stops this process at ^Z, and goes on when it is continued.
-  Event next(Clock::time_point latest);
+  // The next event, at `latest` the time. Stops this process at ^Z, and goes on when it is continued. `other`: a
+  // descriptor that is waited for, too; -1: none.
+  Event next(Clock::time_point latest, int other = -1);
 
   // Gives the terminal back. The destructor does the same.
   void leave();

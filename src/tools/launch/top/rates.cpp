@@ -1,69 +1,42 @@
 #include "launch/top/rates.hpp"
 
-#include <algorithm>
-#include <cstddef>
+#include <sys/types.h>
 
-#include <col/types.hpp>
+#include <algorithm>
 
 namespace col::launch {
 namespace {
 
-using State = RankActivity::State;
+// Of less time, a rate is chance.
+constexpr std::uint64_t kLeastNs = 250'000'000;
 
-// Of the wait that a rank is in, which the recorder has only when it ends.
-double present_wait(const RankStory& rank) {
-  if (!rank.last || rank.last->state != State::waiting || rank.seen_ns <= rank.last->since_ns) return 0;
-  return static_cast<double>(rank.seen_ns - rank.last->since_ns) / 1e9;
-}
-
-double data_in(const std::vector<TimedCall>& calls) {
-  double bytes = 0;
-  for (const TimedCall& call : calls) {
-    if (call.ended)
-      bytes += static_cast<double>(call.details.count) *
-               static_cast<double>(std::max<std::size_t>(size_of(call.details.dtype), 1));
+RankRates between(const RankUse& before, const RankUse& now) {
+  RankRates rates;
+  const double seconds = static_cast<double>(now.at_ns - before.at_ns) / 1e9;
+  if (before.calls && now.calls && *now.calls >= *before.calls) {
+    rates.calls = (*now.calls - *before.calls) / seconds;
+    rates.bytes = (now.bytes - before.bytes) / seconds;
+    rates.waiting = std::clamp((now.waited - before.waited) / seconds, 0.0, 1.0);
   }
-  return bytes;
+  if (before.cpu && now.cpu) {
+    rates.cpu = std::max(0.0, *now.cpu - *before.cpu) / seconds;
+    rates.queued = std::clamp((now.queued - before.queued) / seconds, 0.0, 1.0);
+  }
+  return rates;
 }
 
 }  // namespace
 
-std::vector<RankRates> RateMeter::look(const ControlPage& page, const JobStory& story) {
-  const Clock::time_point now = Clock::now();
-  gpus_.look();
-  std::vector<RankRates> rates;
-  for (const RankStory& rank : story.ranks) rates.push_back(rates_of(page.record(rank.local_rank), rank, now));
-  return rates;
-}
-
-RankRates RateMeter::rates_of(const RankRecord& record, const RankStory& rank, Clock::time_point now) {
-  RankRates rates;
-  const bool is_known = seen_.contains(rank.local_rank);
-  Seen& before = seen_[rank.local_rank];
-  const double seconds = std::chrono::duration<double>(now - before.at).count();
-  const RankTimes times = record.times_since(before.noted, is_known);
-  const double waited = static_cast<double>(times.waited_ns) / 1e9 + present_wait(rank);
-  if (is_known && rank.last && times.noted >= before.noted && seconds > 0) {
-    const auto seen = static_cast<double>(times.calls.size());
-    const auto ended = static_cast<double>(std::ranges::count_if(times.calls, &TimedCall::ended));
-    // Of those that were overwritten, as of the others.
-    const double weight = seen > 0 ? static_cast<double>(times.noted - before.noted) / seen : 0;
-    rates.calls = ended * weight / seconds;
-    rates.bytes = data_in(times.calls) * weight / seconds;
-    rates.waiting = std::clamp((waited - before.waited) / seconds, 0.0, 1.0);
-  }
-  std::optional<ProcessSample> process;
-  const pid_t pid = rank.last ? static_cast<pid_t>(rank.last->pid) : rank.status.pid;
-  if (pid > 0 && !rank.status.exited) process = sample_process(pid);
-  if (process) {
-    rates.rss_bytes = process->rss_bytes;
-    if (before.process && seconds > 0) {
-      rates.cpu = std::max(0.0, process->cpu_seconds - before.process->cpu_seconds) / seconds;
-      rates.queued = std::clamp((process->queued_seconds - before.process->queued_seconds) / seconds, 0.0, 1.0);
-    }
-    rates.gpu = gpus_.of(pid);
-  }
-  before = {now, times.noted, waited, process};
+RankRates RateMeter::rates_of(const RankStory& rank, bool is_here) {
+  if (!rank.use) return {};
+  const auto [found, is_new] = seen_.try_emplace(rank.rank, Seen{*rank.use, {}});
+  Seen& seen = found->second;
+  // A clock that has gone back is another one's: the rank was started on another host.
+  if (!is_new && rank.use->at_ns < seen.use.at_ns) seen = {*rank.use, {}};
+  if (rank.use->at_ns - seen.use.at_ns >= kLeastNs) seen = {*rank.use, between(seen.use, *rank.use)};
+  RankRates rates = seen.rates;
+  if (rank.use->cpu) rates.rss_bytes = rank.use->rss_bytes;
+  if (is_here) rates.gpu = gpus_.of(rank.last ? static_cast<pid_t>(rank.last->pid) : rank.status.pid);
   return rates;
 }
 

@@ -1,52 +1,44 @@
-// What the ranks of a host do each second, from two looks at their page and at /proc.
+// What ranks do each second, from two looks at them.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <vector>
-
-#include <col/job.hpp>
 
 #include "launch/report/job_story.hpp"
-#include "launch/times/process_sample.hpp"
 #include "launch/top/gpu_use.hpp"
 
 namespace col::launch {
 
-// Of one rank, between the last two looks. What is not known is nothing.
+// Of one rank, between two looks. What is not known is nothing.
 struct RankRates {
   std::optional<double> calls = {};    // a second
   std::optional<double> waiting = {};  // share of the time in calls that wait
   std::optional<double> bytes = {};    // a second: what its calls move
   std::optional<double> cpu = {};      // processors
-  std::optional<double> queued =
-      {};  // share of the time for which its main thread was ready to run, and had no processor
+  // share of the time for which its main thread was ready to run, and had no processor
+  std::optional<double> queued = {};
   std::optional<std::uint64_t> rss_bytes = {};
   std::optional<GpuUse> gpu = {};
+  std::optional<double> age = {};  // seconds since its host has last answered, if it should have answered since
 };
 
 class RateMeter {
  public:
-  using Clock = std::chrono::steady_clock;
-
-  // The rates since the last look, in the order of `story`, which is of this moment.
-  std::vector<RankRates> look(const ControlPage& page, const JobStory& story);
+  // Before the ranks of a frame are asked for.
+  void begin_frame() { gpus_.look(); }
+  // Since an earlier look, which is long enough ago. `is_here`: it is a process of this host.
+  RankRates rates_of(const RankStory& rank, bool is_here);
   // Other processes have taken the place of the ranks.
   void forget() { seen_.clear(); }
 
  private:
   struct Seen {
-    Clock::time_point at;
-    std::uint64_t noted = 0;
-    double waited = 0;  // seconds, with the wait that goes on
-    std::optional<ProcessSample> process;
+    RankUse use;
+    RankRates rates;
   };
 
-  RankRates rates_of(const RankRecord& record, const RankStory& rank, Clock::time_point now);
-
-  std::map<int, Seen> seen_;  // by local rank
+  std::map<int, Seen> seen_;  // by rank
   GpuMeter gpus_;
 };
 

@@ -10,17 +10,18 @@
 
 #include <fmt/format.h>
 
-#include <col/error.hpp>
+#include <col/job.hpp>
 
 #include "common/text.hpp"
 #include "common/write_file.hpp"
 #include "launch/processes/signals.hpp"
-#include "launch/report/look.hpp"
 #include "launch/report/report.hpp"
 #include "launch/report/report_json.hpp"
 #include "launch/report/stacks.hpp"
+#include "launch/report/wait_graph.hpp"
 #include "launch/report/why.hpp"
 #include "launch/top/frame.hpp"
+#include "launch/top/live_job.hpp"
 #include "launch/top/live_terminal.hpp"
 #include "launch/top/rates.hpp"
 
@@ -33,72 +34,38 @@ using Event = LiveTerminal::Event;
 constexpr std::chrono::milliseconds kBetweenFrames{500};
 constexpr std::chrono::seconds kNoteTime{5};
 constexpr std::size_t kMostStacks = 8;
-// An entry of the recorder tells which messages nobody has received; of many ranks it takes too long.
-constexpr int kManyRanks = 64;
-
-// Whether no process of it is left, or all its ranks have ended.
-bool is_over(const ControlPage& page) {
-  bool all_ended = true;
-  for (int i = 0; i < page.local_ranks(); ++i) all_ended = all_ended && page.record(i).has_ended();
-  if (all_ended) return true;
-  if (page.maker_lives()) return false;
-  const std::vector<RankActivity> all = page.activities();
-  return std::ranges::all_of(
-      all, [](const RankActivity& one) { return one.gone || one.state == RankActivity::State::finished; });
-}
-
-struct Look {
-  JobStory story;
-  Why found;
-  std::vector<RankRates> rates;
-};
-
-Look look_at(const ControlPage& page, const std::string& job_id, RateMeter& meter) {
-  Look look;
-  look.story = look_at_job(page, job_id, page.local_ranks() > kManyRanks ? 0 : kReportedCalls);
-  look.found = why(look.story);
-  look.rates = meter.look(page, look.story);
-  return look;
-}
 
 class View {
  public:
-  explicit View(const ViewSpec& spec) : spec_(spec), page_(spec.page) {}
+  explicit View(const ViewSpec& spec) : spec_(spec), job_(spec.job) {}
 
   bool run() {
-    refresh();
     for (Clock::time_point due = Clock::now(); !left_;) {
-      draw();
-      const Event event = terminal_.next(due);
-      if (event.kind == Event::Kind::time) {
-        due = std::max(due + kBetweenFrames, Clock::now());
-        if (paused_) continue;
-        if (over_ && !finds_restart()) return true;
-        refresh();
-      } else {
-        handle(event);
+      const Event event = terminal_.next(due, job_.fd());
+      switch (event.kind) {
+        case Event::Kind::time:
+          due = std::max(due + kBetweenFrames, Clock::now());
+          if (paused_) break;
+          if (over_ && !job_.finds_restart()) return true;
+          // When the other hosts have answered, all are looked at.
+          if (!job_.ask() || is_first_) refresh();
+          break;
+        case Event::Kind::readable:
+          if (job_.hear() && !paused_) refresh();
+          break;
+        default:
+          handle(event);
       }
+      draw();
     }
     return false;
   }
 
  private:
   void refresh() {
-    look_ = look_at(*page_, spec_.job_id, meter_);
-    over_ = is_over(*page_);
-  }
-
-  // A job whose ranks are started again has another page under the same name.
-  bool finds_restart() {
-    try {
-      std::shared_ptr<ControlPage> page = ControlPage::look_at(spec_.path);
-      if (page->made_at() == page_->made_at() || is_over(*page)) return false;
-      page_ = std::move(page);
-      meter_.forget();
-      return true;
-    } catch (const Error&) {
-      return false;
-    }
+    look_ = job_.look();
+    over_ = job_.is_over();
+    is_first_ = false;
   }
 
   FrameOptions options() const {
@@ -106,6 +73,7 @@ class View {
     FrameOptions options{.columns = size.columns, .lines = size.lines, .style = spec_.style, .sort = sort_};
     options.paused = paused_;
     options.patience = spec_.patience;
+    options.notices = look_.notices;
     if (Clock::now() < note_until_) options.note = note_;
     return options;
   }
@@ -163,10 +131,14 @@ class View {
   }
 
   void dump() {
-    const std::string name = fmt::format("{}-{}.json", spec_.tool, tools::clean(spec_.job_id, true));
+    const std::string name = fmt::format("{}-{}.json", spec_.tool, tools::clean(spec_.job.id, true));
     try {
-      tools::write_file(name, report_json_text(look_at_job(*page_, spec_.job_id, RankRecord::kRecordedCalls)));
-      note(fmt::format("wrote {}; coljob why {} reads it", name, name));
+      const JobStory story = job_.whole({.calls = RankRecord::kRecordedCalls});
+      tools::write_file(name, report_json_text(story));
+      const std::size_t known = look_.story.ranks.size(), missing = known - std::min(known, story.ranks.size());
+      note(missing == 0 ? fmt::format("wrote {}; coljob why {} reads it", name, name)
+                        : fmt::format("wrote {} without {} that did not answer in time; d again may have all", name,
+                                      tools::counted(missing, "rank")));
     } catch (const std::exception& error) {
       note(error.what());
     }
@@ -176,13 +148,22 @@ class View {
   void show_stacks() {
     note("taking stacks; the ranks stand still for a moment");
     draw();
-    JobStory story = look_at_job(*page_, spec_.job_id, 0);
+    JobStory story = job_.whole({.stacks = true});
     const WaitGraph graph(story);
-    std::vector<RankStory*> ranks;
-    for (const std::size_t i : order_of_ranks(graph, why(story), look_.rates, sort_, false)) {
-      if (ranks.size() < kMostStacks) ranks.push_back(&story.ranks[i]);
+    std::vector<RankRates> rates = look_.rates;
+    rates.resize(story.ranks.size());  // ranks may have come or gone
+    std::vector<RankStory*> first, here;
+    for (const std::size_t i : order_of_ranks(graph, why(story), rates, sort_, false)) {
+      RankStory& rank = story.ranks[i];
+      if (first.size() >= kMostStacks) {
+        rank.stack.reset();
+        continue;
+      }
+      first.push_back(&rank);
+      // A launcher takes those of its ranks, which are processes of other hosts.
+      if (story.nodes == 1) here.push_back(&rank);
     }
-    take_stacks(ranks, kMostStacks);
+    take_stacks(here, kMostStacks);
     ReportStyle style;
     style.text = spec_.style;
     page_of_text_ = stack_lines(story, style);
@@ -192,9 +173,9 @@ class View {
 
   const ViewSpec& spec_;
   LiveTerminal terminal_;
-  std::shared_ptr<ControlPage> page_;
-  RateMeter meter_;
-  Look look_;
+  LiveJob job_;
+  JobLook look_;
+  bool is_first_ = true;
   SortBy sort_ = SortBy::interest;
   bool paused_ = false;
   bool left_ = false;
@@ -211,12 +192,17 @@ bool run_view(const ViewSpec& spec) {
 }
 
 std::string one_frame(const ViewSpec& spec, std::size_t columns) {
-  RateMeter meter;
-  look_at(*spec.page, spec.job_id, meter);
+  LiveJob job(spec.job);
+  job.ask();
+  job.wait();
+  job.look();
   std::this_thread::sleep_for(kBetweenFrames);
-  const Look look = look_at(*spec.page, spec.job_id, meter);
+  job.ask();
+  job.wait();
+  const JobLook look = job.look();
   FrameOptions options{.columns = columns, .lines = 0, .style = spec.style};
   options.patience = spec.patience;
+  options.notices = look.notices;
   std::string text;
   for (const std::string& line : draw_frame(look.story, look.found, look.rates, options)) text += line + "\n";
   return text;

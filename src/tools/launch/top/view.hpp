@@ -1,20 +1,17 @@
 // The live view of a running job: `coljob top` and `colrun --watch`.
 #pragma once
 
-#include <memory>
+#include <cstddef>
 #include <string>
 
-#include <col/job.hpp>
-
 #include "common/style.hpp"
+#include "launch/top/live_job.hpp"
 
 namespace col::launch {
 
 struct ViewSpec {
   std::string tool;  // the name in what it says at its end
-  std::string job_id;
-  std::string path;  // of the control page; a restart makes a new one there
-  std::shared_ptr<ControlPage> page;
+  JobPlace job;
   tools::Style style = {};
   double patience = 2;  // seconds; a wait that has lasted for longer is a hang
 };

@@ -24,6 +24,7 @@
 #include "common/exit_codes.hpp"
 #include "common/screen.hpp"
 #include "launch/job/launch_error.hpp"
+#include "launch/nodes/ask_desk.hpp"
 #include "launch/processes/job_directory.hpp"
 #include "launch/top/live_terminal.hpp"
 #include "launch/top/view.hpp"
@@ -53,11 +54,12 @@ tools::UniqueFd unnamed_file() {
   sigset_t none;
   sigemptyset(&none);
   ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
-  const std::string path = JobDirectory(job_id).control();
+  const JobDirectory directory(job_id);
   std::shared_ptr<ControlPage> page;
-  while (!page) {  // the launcher ends this process if there never is one
+  // A launcher that has no ranks on this host has no page, but a desk. It ends this process if there never is either.
+  while (!page && !AskingLauncher::can_ask(directory.path())) {
     try {
-      page = ControlPage::look_at(path);
+      page = ControlPage::look_at(directory.control());
     } catch (const Error&) {
       std::this_thread::sleep_for(kPagePause);
     }
@@ -65,9 +67,7 @@ tools::UniqueFd unnamed_file() {
   try {
     const tools::Screen screen = tools::Screen::own();
     run_view({.tool = "colrun",
-              .job_id = job_id,
-              .path = path,
-              .page = page,
+              .job = {job_id, directory.path(), page},
               .style = {.utf8 = screen.utf8, .colour = screen.colour}});
   } catch (const std::exception&) {  // the job goes on without it
   }
