@@ -17,7 +17,7 @@
 #include <col/plan.hpp>
 
 #include "plan/cost_terms.hpp"
-#include "plan/two_level/nodes.hpp"
+#include "plan/nodes.hpp"
 
 namespace col::plan {
 

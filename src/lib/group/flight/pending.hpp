@@ -73,7 +73,7 @@ class Pending : public CollectiveCall {
   exec::Executor executor = {};
   std::vector<std::size_t> learned = {};          // what the decision's lesson brings
   std::shared_ptr<const Plan> learned_plan = {};  // what the lesson leads to, once it has ended
-  std::optional<Ticket> ticket = {};  // of a started native collective, until it has ended
+  std::optional<Ticket> ticket = {};              // of a started native collective, until it has ended
   // Of a call in a graph, which has ended for the host as soon as it is there: for its Work, so that it goes with that.
   // Shared with the channel.
   std::shared_ptr<const DeviceEnd> in_graph = {};

@@ -63,7 +63,7 @@ GroupParts join(const JoinRequest& request);
 struct Connected {
   std::unique_ptr<Channel> channel = {};       // null: they have not connected
   std::unique_ptr<backend::Draft> draft = {};  // by which they connect; null: they find one another in the store
-  std::unique_ptr<Channel> on_gpu = {};   // the channel for GPUs, beside one over the host that is still to be made
+  std::unique_ptr<Channel> on_gpu = {};  // the channel for GPUs, beside one over the host that is still to be made
   std::string backend = {};
   std::uint64_t token = 0;           // as of ConnectRequest
   std::vector<PeerInfo> peers = {};  // in rank order

@@ -15,8 +15,8 @@
 // collectives for exploiting multi-lane communication, CLUSTER 2020. Tested by: tests/unit/plan/algorithms_test.cpp,
 // with every other builder.
 #include "plan/blocks.hpp"
+#include "plan/nodes.hpp"
 #include "plan/support.hpp"
-#include "plan/two_level/nodes.hpp"
 
 namespace col::plan::alltoall {
 namespace {

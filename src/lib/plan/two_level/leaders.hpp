@@ -10,8 +10,8 @@
 
 #include <col/plan.hpp>
 
+#include "plan/nodes.hpp"
 #include "plan/two_level/composition.hpp"
-#include "plan/two_level/nodes.hpp"
 
 namespace col::plan {
 

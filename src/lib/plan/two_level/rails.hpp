@@ -20,7 +20,7 @@
 #include <col/plan.hpp>
 
 #include "plan/blocks.hpp"
-#include "plan/two_level/nodes.hpp"
+#include "plan/nodes.hpp"
 
 namespace col::plan {
 
