@@ -125,8 +125,8 @@ GroupClass bind_group(nb::module_& module) {
           "coalesce", [](const Group& g) { return CoalescingObject(g); },
           "For a with statement, in which this group collects collectives, and starts them together at its end: one "
           "launch on GPUs. Only the i-forms of collectives, whose Works can be waited for afterwards. The calls must "
-          "not "
-          "use what another one of them writes. An exception that leaves the block cancels all of them. All ranks make "
+          "not use what another one of them writes. An exception that leaves the block cancels all of them. All ranks "
+          "make "
           "the same calls in the same blocks.")
       .def("__repr__", description);
   nb::class_<CoalescingObject>(module, "Coalescing", "A scope of Group.coalesce().")
@@ -143,8 +143,11 @@ GroupClass bind_group(nb::module_& module) {
           nb::arg("type").none(), nb::arg("value").none(), nb::arg("trace").none())
       .def_prop_ro("work", &CoalescingObject::work, "After the block: one Work for all of its calls.")
       .def(
-          "wait", [](const CoalescingObject& self, nb::object timeout) { self.work().wait(std::move(timeout)); },
-          nb::arg("timeout") = nb::none(), "work.wait().");
+          "wait",
+          [](const CoalescingObject& self, nb::object timeout, nb::object stream) {
+            self.work().wait(std::move(timeout), std::move(stream));
+          },
+          nb::arg("timeout") = nb::none(), nb::kw_only(), nb::arg("stream") = nb::none(), "work.wait().");
   return group;
 }
 

@@ -11,12 +11,13 @@
 #include "conformance/gpu/faults.hpp"
 #include "conformance/gpu/gpu_ranks.hpp"
 #include "conformance/gpu/graphs.hpp"
+#include "conformance/gpu/in_stream.hpp"
 #include "support/catch.hpp"
 
 namespace col::test {
 namespace {
 
-using Array = GpuArray<float>;
+using Floats = GpuArray<float>;
 
 // How many launches a rank makes in the call. The two ranks are threads of this process.
 std::size_t launches_of(std::barrier<>& both, const std::function<void()>& call) {
@@ -33,8 +34,9 @@ std::size_t launches_of(std::barrier<>& both, const std::function<void()>& call)
 TEST_CASE("gpu coalesce: a scope is one launch", "[gpu]") {
   std::barrier<> both(2);
   check_good(run_gpu_ranks(2, [&both](Group& group, int gpu) {
-    const Array first(gpu, std::size_t{8}, 1.0f), second(gpu, std::size_t{100}, 2.0f), third(gpu, std::size_t{9}, 3.0f);
-    const Array in_place(gpu, std::vector<float>{1, 2, 3, 4});
+    const Floats first(gpu, std::size_t{8}, 1.0f), second(gpu, std::size_t{100}, 2.0f),
+        third(gpu, std::size_t{9}, 3.0f);
+    const Floats in_place(gpu, std::vector<float>{1, 2, 3, 4});
     const auto start = [&] {
       (void)group.iallreduce(first, first);
       (void)group.iallreduce(second, second);
@@ -60,7 +62,7 @@ TEST_CASE("gpu coalesce: a scope is one launch", "[gpu]") {
 TEST_CASE("gpu coalesce: a scope in a capture is a part of the graph", "[gpu]") {
   check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
     const nccl_backend::GpuStream stream(cuda());
-    const Array first(gpu, std::size_t{8}, 1.0f), second(gpu, std::size_t{100}, 2.0f);
+    const Floats first(gpu, std::size_t{8}, 1.0f), second(gpu, std::size_t{100}, 2.0f);
     group.barrier();
     Capture capture(stream.get());
     Coalescing scope = group.coalesce();
@@ -77,10 +79,40 @@ TEST_CASE("gpu coalesce: a scope in a capture is a part of the graph", "[gpu]") 
   }));
 }
 
+TEST_CASE("gpu coalesce: a stream waits for all calls of a scope, also in a graph", "[gpu]") {
+  check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
+    const nccl_backend::GpuStream stream(cuda()), reader(cuda());
+    const Floats first(gpu, std::size_t{8}, 1.0f), second(gpu, std::size_t{100}, 2.0f),
+        seen(gpu, std::size_t{100}, 0.0f);
+    const auto collect = [&] {
+      Coalescing scope = group.coalesce();
+      (void)group.iallreduce(first, first, {.stream = {stream.get()}});
+      (void)group.iallreduce(second, second, {.stream = {stream.get()}});
+      return scope.end();
+    };
+    Work all = collect();
+    all.wait(Stream{reader.get()});
+    copy_in(reader.get(), second, seen);
+    await_stream(reader.get());
+    expect(seen.values() == std::vector<float>(100, 4.0f), "the second call has ended before the copy");
+    all.wait();
+    group.barrier();
+    Capture capture(stream.get());
+    Work captured = collect();
+    captured.wait(Stream{reader.get()});
+    copy_in(reader.get(), second, seen);
+    join(reader.get(), stream.get());
+    capture.end();
+    capture.replay();
+    expect(seen.values() == std::vector<float>(100, 8.0f), "the copy is a part of the graph, behind the calls");
+    group.barrier();
+  }));
+}
+
 TEST_CASE("gpu coalesce: calls in two streams are refused, and the scope goes on", "[gpu]") {
   check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
     const nccl_backend::GpuStream stream(cuda());
-    const Array first(gpu, std::size_t{8}, 1.0f), second(gpu, std::size_t{8}, 1.0f);
+    const Floats first(gpu, std::size_t{8}, 1.0f), second(gpu, std::size_t{8}, 1.0f);
     Coalescing scope = group.coalesce();
     (void)group.iallreduce(first, first, {.stream = {stream.get()}});
     expect_error(ErrorCode::invalid_argument, "run in one stream", [&] { (void)group.iallreduce(second, second); });
@@ -91,7 +123,7 @@ TEST_CASE("gpu coalesce: calls in two streams are refused, and the scope goes on
 
 TEST_CASE("gpu coalesce: a group that goes while a scope is open makes none of its calls", "[gpu]") {
   check_good(run_with_faults(2, [](Group& group, int gpu) {
-    const Array first(gpu, std::size_t{8}, 1.0f);
+    const Floats first(gpu, std::size_t{8}, 1.0f);
     Coalescing scope = group.coalesce();
     Work one = group.iallreduce(first, first);
     group.destroy();
@@ -105,7 +137,7 @@ TEST_CASE("gpu coalesce: when NCCL refuses one call, all of the scope fail with 
     INFO(function);
     std::latch failed(1);  // the fault is for whichever thread comes first
     check_good(run_with_faults(2, [&](Group& group, int gpu) {
-      const Array first(gpu, std::size_t{8}, 1.0f), second(gpu, std::size_t{100}, 2.0f);
+      const Floats first(gpu, std::size_t{8}, 1.0f), second(gpu, std::size_t{100}, 2.0f);
       group.barrier();
       Coalescing scope = group.coalesce();
       Work one = group.iallreduce(first, first), other = group.ibroadcast(second);
@@ -130,7 +162,7 @@ TEST_CASE("gpu coalesce: when NCCL refuses one call, all of the scope fail with 
 TEST_CASE("gpu coalesce: a scope that a rank leaves by an exception is a mismatch with the others' next call",
           "[gpu]") {
   const auto outcomes = run_with_faults(2, [](Group& group, int gpu) {
-    const Array first(gpu, std::size_t{8}, 1.0f), second(gpu, std::size_t{100}, 2.0f);
+    const Floats first(gpu, std::size_t{8}, 1.0f), second(gpu, std::size_t{100}, 2.0f);
     Coalescing scope = group.coalesce();
     (void)group.iallreduce(first, first);
     (void)group.ibroadcast(second);

@@ -14,16 +14,16 @@
 namespace col::test {
 namespace {
 
-using Array = GpuArray<float>;
+using Floats = GpuArray<float>;
 
-RegisteredMemory register_array(const Array& array, Group& group) {
+RegisteredMemory register_array(const Floats& array, Group& group) {
   const TensorView view = array;
   return RegisteredMemory(view.data, view.bytes(), group);
 }
 
 TEST_CASE("gpu registration: NCCL knows the memory until it is released, and calls use it as before", "[gpu]") {
   check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
-    const Array data(gpu, std::size_t{1000}, 1.0f), other(gpu, std::size_t{10}, 1.0f);
+    const Floats data(gpu, std::size_t{1000}, 1.0f), other(gpu, std::size_t{10}, 1.0f);
     RegisteredMemory registered = register_array(data, group), second = register_array(other, group);
     group.barrier();
     expect(registered && fake_nccl_alive("registrations") == 4, "two on each rank");
@@ -50,7 +50,7 @@ TEST_CASE("gpu registration: NCCL knows the memory until it is released, and cal
 
 TEST_CASE("gpu registration: one may outlive its group", "[gpu]") {
   check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
-    const Array data(gpu, std::size_t{1000}, 1.0f);
+    const Floats data(gpu, std::size_t{1000}, 1.0f);
     RegisteredMemory registered = register_array(data, group), kept = register_array(data, group);
     group.destroy();
     registered.release();
@@ -62,7 +62,7 @@ TEST_CASE("gpu registration: one may outlive its group", "[gpu]") {
 TEST_CASE("gpu registration: what an operation in flight uses cannot be released", "[gpu]") {
   std::latch tried(1);
   check_good(run_gpu_ranks(2, [&tried](Group& group, int gpu) {
-    const Array data(gpu, std::size_t{1000}, 1.0f);
+    const Floats data(gpu, std::size_t{1000}, 1.0f);
     RegisteredMemory registered = register_array(data, group);
     group.barrier();
     if (gpu == 1) tried.wait();
@@ -79,7 +79,7 @@ TEST_CASE("gpu registration: what an operation in flight uses cannot be released
 
 TEST_CASE("gpu registration: what is no memory of the rank's GPU is refused, and breaks nothing", "[gpu]") {
   check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
-    const Array own(gpu, std::size_t{8}, 1.0f), elsewhere(1 - gpu, std::size_t{8}, 1.0f);
+    const Floats own(gpu, std::size_t{8}, 1.0f), elsewhere(1 - gpu, std::size_t{8}, 1.0f);
     const GpuArray<float> host(kHost, std::size_t{8}, 1.0f);
     const TensorView view = own;
     const auto refused = [&](void* memory, std::size_t bytes, const std::string& says) {
@@ -95,7 +95,7 @@ TEST_CASE("gpu registration: what is no memory of the rank's GPU is refused, and
   }));
   check_good(run_threads(2, [](int rank, Context& context) {
     const OnGpu current(rank);
-    const Array own(rank, std::size_t{8}, 1.0f);
+    const Floats own(rank, std::size_t{8}, 1.0f);
     Group group = context.init_group({.name = "host", .rank = rank, .world_size = 2, .backend = Backend::gloo});
     expect_error(ErrorCode::unavailable, "the group's backend is gloo, which has no use for it",
                  [&] { register_array(own, group); });
@@ -105,7 +105,7 @@ TEST_CASE("gpu registration: what is no memory of the rank's GPU is refused, and
 
 TEST_CASE("gpu registration: when NCCL fails, the group is broken with what it has said", "[gpu]") {
   const auto outcomes = run_with_faults(2, [](Group& group, int gpu) {
-    const Array data(gpu, std::size_t{8}, 1.0f);
+    const Floats data(gpu, std::size_t{8}, 1.0f);
     group.barrier();
     if (gpu == 0) {
       fake_nccl_fail("ncclCommRegister", ncclSystemError, 1);

@@ -16,7 +16,7 @@
 namespace col::test {
 namespace {
 
-using Array = GpuArray<float>;
+using Floats = GpuArray<float>;
 
 Group join_sharing(Context& context, int rank, int size, bool shares = true) {
   return context.init_group({.name = "g",
@@ -27,7 +27,7 @@ Group join_sharing(Context& context, int rank, int size, bool shares = true) {
 }
 
 void expect_sum(Group& group, int gpu, const char* what) {
-  const Array data(gpu, std::size_t{100}, 1.0f);
+  const Floats data(gpu, std::size_t{100}, 1.0f);
   group.allreduce(data);
   expect(data.values() == std::vector<float>(100, static_cast<float>(group.size())), what);
 }
@@ -54,7 +54,7 @@ TEST_CASE("gpu split: groups that share are made by one split, and are groups li
     group.barrier();
     expect(fake_nccl_calls("ncclCommInitRankConfig") == made, "no communicator has met by itself");
     group.barrier();
-    const Array own(rank, std::size_t{8}, 1.0f);
+    const Floats own(rank, std::size_t{8}, 1.0f);
     const std::vector<TensorView> of_pairs{own};
     pair.allreduce_multigpu(of_pairs);
     expect(own.values() == std::vector<float>(8, 2.0f), "over several GPUs");
@@ -81,7 +81,7 @@ TEST_CASE("gpu split: what one rank has in flight, or in a graph, is not in the 
   check_good(run_threads(2, [](int rank, Context& context) {
     const OnGpu current(rank);
     Group group = join_sharing(context, rank, 2);
-    const Array data(rank, std::size_t{100}, 1.0f);
+    const Floats data(rank, std::size_t{100}, 1.0f);
     group.allreduce(data);
     Work work = group.iallreduce(data, data);
     if (rank == 1) work.wait();
@@ -150,7 +150,7 @@ TEST_CASE("gpu split: an error in one of those that share breaks all of them", "
     const OnGpu current(rank);
     Group group = join_sharing(context, rank, 2);
     Group child = group.dup();
-    const Array data(rank, std::size_t{100}, 1.0f), more(rank, std::size_t{100}, 1.0f);
+    const Floats data(rank, std::size_t{100}, 1.0f), more(rank, std::size_t{100}, 1.0f);
     group.barrier();
     if (rank == 1) {
       ended.wait();
