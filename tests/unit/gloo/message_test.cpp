@@ -136,6 +136,26 @@ TEST_CASE("gloo messages: another content of the same length is a mismatch, and 
   CHECK(endings[1].says("rank 0 sent 12 bytes of another count or dtype"));
 }
 
+TEST_CASE("gloo messages: what did not fit the next receive goes to no later one", "[gloo]") {
+  const auto endings = run_ranks(2, [](int rank, GlooChannel& channel) {
+    std::vector<std::int32_t> small(2, rank), larger(4, rank);
+    if (rank == 0) {
+      barrier(channel, 1);
+      wait_for(channel, channel.post_send(1, slot(3), larger));
+      barrier(channel, 2);
+      return;
+    }
+    const Ticket first = channel.post_recv(0, slot(3), small), second = channel.post_recv(0, slot(3), larger);
+    barrier(channel, 1);
+    barrier(channel, 2);  // it has come
+    for (int i = 0; i < 100; ++i) expect(!channel.test(second), "the second receive has no message");
+    expect(larger == std::vector<std::int32_t>(4, 1), "untouched");
+    wait_for(channel, first);
+  });
+  INFO(show(endings));
+  CHECK(endings[1].code == ErrorCode::mismatch);
+}
+
 TEST_CASE("gloo messages: those of one stream pair in their order, whatever their sizes", "[gloo]") {
   const unsigned seed = std::random_device{}();
   INFO("seed " << seed);

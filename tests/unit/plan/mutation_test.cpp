@@ -59,7 +59,8 @@ class Planter {
         plan.round(place.round, round);
         std::vector<Step> steps(round.steps().begin(), round.steps().end());
         const test::Victim victim{problem, algorithm.order, place.rank, plan, random_};
-        if (!mutation.suits(steps[place.step]) || !mutation.plant(victim, steps, place.step)) continue;
+        if (!mutation.suits(steps[place.step]) || is_read_by_nobody(algorithm, problem, place)) continue;
+        if (!mutation.plant(victim, steps, place.step)) continue;
         ++planted;
         ++planted_[mutation.name];
         check(algorithm, problem, mutation, place,
@@ -74,6 +75,11 @@ class Planter {
   }
 
  private:
+  // What the last rank of a scan has is for itself alone; where all inputs are exchanged, it goes out all the same.
+  static bool is_read_by_nobody(const Algorithm& algorithm, const PlanProblem& problem, const Place& place) {
+    const bool scans = algorithm.collective == Collective::scan || algorithm.collective == Collective::exscan;
+    return scans && algorithm.name == "two_level_ordered" && place.rank == problem.size() - 1;
+  }
   void check(const Algorithm& algorithm, const PlanProblem& problem, const test::Mutation& mutation, const Place& place,
              const Verdict& verdict) {
     const bool found = !verdict.good || verdict.order < algorithm.order;
@@ -103,7 +109,10 @@ TEST_CASE("a fault planted into a good plan is found and named", "[plan]") {
         if (test::needs_nodes(algorithm)) {
           for (int rank = 0; rank < size; ++rank) spec.node_of_rank.push_back(rank / 2);
           // A block of one element has copies of it beside it: what reads them makes no mistake.
-          for (std::size_t i = 0; i < spec.counts.size(); ++i) spec.counts[i] = i + 3;
+          // Of pairs of ranks, both have as many, as in place they must.
+          const auto ranks = static_cast<std::size_t>(size);
+          for (std::size_t i = 0; i < spec.counts.size(); ++i)
+            spec.counts[i] = std::max(i, i % ranks * ranks + i / ranks) + 3;
         }
         const PlanProblem problem(std::move(spec));
         if (algorithm.refuse(problem.request(0))) continue;

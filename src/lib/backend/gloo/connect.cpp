@@ -183,7 +183,7 @@ char* place_of(std::string& roster, int rank) {
   return roster.data() + static_cast<std::size_t>(rank) * Address::kBytes;
 }
 
-// Sends the same to all of `peers`, and waits until they have it.
+// Sends the same to all of `peers`, and waits until it is on its way.
 void Connecting::say(const std::vector<int>& peers, std::string text) {
   const Buffer send = context_->createUnboundBuffer(text.data(), text.size());
   for (const int peer : peers) send->send(peer, kMeetingSlot, 0, text.size());

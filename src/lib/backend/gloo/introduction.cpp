@@ -49,7 +49,7 @@ bool Introduction::receive(std::size_t enough) {
 
 ProofSubject Introduction::subject(const std::string& other_nonce) const {
   const bool listens = role_ == ProofRole::server;
-  return {.purpose = "col-gloo/1",
+  return {.purpose = "col-gloo/2",
           .job = connection_,
           .server_nonce = listens ? nonce_ : other_nonce,
           .client_nonce = listens ? other_nonce : nonce_};

@@ -54,6 +54,7 @@ class Lobby {
   const Address& address() const noexcept { return address_; }
   // Calls a peer, unless it is being called.
   void call(int peer, const Address& address);
+  bool is_calling(int peer) const { return calls_.contains(peer); }
 
   // What events tell: of the listener, of one who calls, of this rank's call to a peer.
   void hear_listener();

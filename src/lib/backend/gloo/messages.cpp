@@ -87,6 +87,7 @@ void GuardedContext::withdraw(const OperationPtr& operation) {
   if (!operation->sends) inbox_.remove(operation);
   // Of a message that has begun, there is no way to say that the rest does not come.
   if (!operation->moves || broken()) return;
+  peer_of(operation->peer).is_unreachable = true;  // for this rank: nobody else is to hear that it is lost
   close(peer_of(operation->peer), io_failure("the buffer of a message in transfer is gone"));
 }
 
@@ -136,6 +137,7 @@ OperationPtr GuardedContext::next_receive(const Peer& from, std::uint64_t line) 
 
 // Whether a message is what that receive expects. If not, the receive fails.
 bool GuardedContext::fits(int peer, const Frame& message, const OperationPtr& receive) {
+  if (receive->has_failed) return false;
   try {
     backend::require_equal(peer, sort_of(message), sort_of(*receive));
     return true;
@@ -147,7 +149,7 @@ bool GuardedContext::fits(int peer, const Frame& message, const OperationPtr& re
 
 void GuardedContext::fail(const OperationPtr& operation, const std::exception_ptr& why) {
   has_news_ = true;
-  if (!operation->sends) inbox_.remove(operation);
+  operation->has_failed = true;
   if (operation->buffer != nullptr) operation->buffer->fail(why);
 }
 
@@ -175,6 +177,9 @@ Payload GuardedContext::place_for(int peer, const Frame& frame) {
   const OperationPtr receive = line->second.expected.front();
   require_buffer(*receive);
   if (receive->bytes != frame.bytes) throw_nonsense();  // the sender looks
+  // It was not announced, so it has not been held against a small receive before this one.
+  const OperationPtr small = frame.kind == Kind::data ? inbox_.receive_for(peer, frame.line) : nullptr;
+  if (small != nullptr && small->order < receive->order) (void)fits(peer, frame, small);
   line->second.expected.pop_front();
   if (frame.kind == Kind::announced_data) {
     if (line->second.covered == 0) throw_nonsense();

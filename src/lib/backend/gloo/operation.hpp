@@ -25,7 +25,8 @@ struct Operation {
   std::vector<int> sources = {};  // of a receive from several
   bool moves = false;             // part of it may have been written or read
   bool is_done = false;
-  bool is_ready = false;  // of a receive: it has said so
+  bool is_ready = false;    // of a receive: it has said so
+  bool has_failed = false;  // the message that is next for it is another one, and goes to no later receive
 
   bool takes_from(int other) const {
     return peer >= 0 ? peer == other : std::find(sources.begin(), sources.end(), other) != sources.end();

@@ -309,6 +309,7 @@ bool GuardedContext::wants(int peer) const {
 
 void GuardedContext::connected(int rank_of_peer, core::UniqueFd socket) {
   Peer& peer = peer_of(rank_of_peer);
+  if (peer.failure != nullptr) return poller_.unwatch(socket.get());
   connection_of(peer).open(std::move(socket));
   if (is_far(rank_of_peer)) {
     begin_to_look();
@@ -338,7 +339,7 @@ void GuardedContext::hang_up(Peer& peer) noexcept {
 }
 
 void GuardedContext::close(Peer& peer, const std::exception_ptr& why) {
-  if (peer.failure != nullptr) return;
+  if (peer.failure != nullptr) return hang_up(peer);
   peer.failure = why;
   ++gone_;
   has_news_ = true;
@@ -369,8 +370,9 @@ void GuardedContext::hear(const Frame& news, int from) {
   if (std::exchange(has_left ? peer.has_left : peer.is_said_lost, true)) return;
   tell(news, from);
   has_news_ = true;
-  // A connection tells itself when it ends, behind all that was sent.
-  if (peer.is_open()) return;
+  // A connection tells itself when it ends, behind all that was sent. Who has accepted this rank's call may have sent
+  // and left before the call knows.
+  if (peer.is_open() || (has_left && lobby_.is_calling(news.rank))) return;
   close(peer, io_failure(has_left ? std::string("it has left the group")
                                   : fmt::format("rank {} has lost its connection to it", from)));
 }

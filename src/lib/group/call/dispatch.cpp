@@ -1,6 +1,7 @@
 #include "group/call/dispatch.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -107,6 +108,18 @@ NodeSizes sizes_of(const std::vector<int>& node_of_rank) {
     sizes.least_ranks = sizes.least_ranks == 0 ? size : std::min(sizes.least_ranks, size);
   }
   return sizes;
+}
+
+// The longest block, in elements, that the leaders of nodes carry for others: a longer one is worth a message of its
+// own. And it bounds what a leader keeps, which is four times the blocks between its neighbours and all ranks, at most.
+std::size_t most_carried(const PlanRequest& request, std::size_t element_bytes) {
+  constexpr std::size_t kMostBytes = std::size_t{16} << 10, kMostKept = std::size_t{64} << 20;
+  std::map<int, std::size_t> ranks_of_node;
+  for (const int node : request.node_of_rank) ++ranks_of_node[node];
+  std::size_t most = 1;
+  for (const auto& [node, ranks] : ranks_of_node) most = std::max(most, ranks);
+  const std::size_t blocks = 4 * most * static_cast<std::size_t>(request.size);
+  return std::max<std::size_t>(1, std::min(kMostBytes, kMostKept / blocks) / element_bytes);
 }
 
 }  // namespace
@@ -228,6 +241,7 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
     owned->plan = source.build(c.plan);
   } else if (const Algorithm* algorithm = find_algorithm(request.collective, choice.algorithm.name)) {
     if (algorithm->needs_neighbours && row_of(request.collective).has_private_counts()) {
+      if (choice.algorithm.segment_bytes == 0) c.plan.parameters.segment = most_carried(c.plan, size_of(key.dtype));
       owned->plan = plan::tell_neighbours(c.plan);
       decision->lesson = lesson_of(*algorithm, c.plan, owned);
     } else {
