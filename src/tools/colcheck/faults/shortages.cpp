@@ -165,7 +165,7 @@ Finding run_descriptor_limit(Rank& /*rank*/, const Case& c) {
 
 // ---- no_store: the directory by which ranks meet cannot be made (Case::variant 0), is removed before they meet (1),
 // after their group stands (2), or before they make another one from it (3). A clean `io` error; a group that stands
-// needs no directory, and neither does one that is made in the memory of another.
+// needs no directory, and neither does one that is made by what connects another.
 
 enum Loss : std::uint64_t { kCannotBeMade, kGoneBefore, kGoneAfter, kGoneAfterNewGroup, kLosses };
 constexpr Duration kStoreTimeout = std::chrono::seconds(2);
@@ -213,9 +213,9 @@ Finding run_no_store(Rank& /*rank*/, const Case& c) {
   if (drill.asks_to_call) remove_store(job, "call");
   const JobEnd end = job.finish();
   std::string problem = c.variant == kGoneAfter ? problem_with_success(end) : problem_with_io(end, c);
-  // Where the kernel cannot take that memory with an error (before Linux 5.14), they meet by the directory, too.
-  if (c.variant == kGoneAfterNewGroup && c.backend == to_string(Backend::shm) && !problem.empty())
-    problem = problem_with_success(end);
+  // Over UCX, and where the kernel cannot take memory with an error (before Linux 5.14), they meet by the directory,
+  // too.
+  if (c.variant == kGoneAfterNewGroup && !problem.empty()) problem = problem_with_success(end);
   return Finding::of(first_of({problem, problem_with_traces(end)}));
 }
 
