@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -102,6 +103,38 @@ TEST_CASE("meeting: what a node asks is passed on to all others that have ranks,
   const int first = probe.letters[1].front().at("question");
   probe.say(1, answer(first));
   CHECK(probe.count(9, "answer") == 0);
+}
+
+TEST_CASE("meeting: samples of calls are compared at the end, and travel no further", "[launch]") {
+  MeetingProbe probe(nodes(2, 2, /*max_restarts=*/1));
+  for (const int member : {0, 1}) probe.come(member, {.ranks = 1});
+  probe.fail(0, 0);
+  probe.end(0, {7});
+  probe.end(1, {0});
+  REQUIRE(probe.generation() == 1);
+  const auto ended = [&](int member) {
+    JobStory story = col::launch::story_from_json(story_of(member, member, {0}));
+    story.ranks[0].times.distance = 20e-6;
+    col::launch::CallSite site{.group = "dp", .op = "allreduce", .calls = 100};
+    site.sampled.members = 1;
+    for (std::uint64_t call = 1; call <= 100; ++call) site.sampled.add(7, call, member == 0 ? 2'000'000 : 1'000);
+    story.ranks[0].times.sites.push_back(site);
+    probe.say(member, {{"say", "ended"}, {"restart", 1}, {"story", col::launch::story_to_json(story)}});
+  };
+  ended(0);
+  probe.say(1, {{"say", "ask"}, {"question", 5}});
+  const JobStory known = col::launch::story_from_json(probe.last(1, "asked").at("story"));
+  REQUIRE(known.ranks.size() == 1);
+  CHECK(known.ranks[0].times.sites.at(0).sampled.calls.empty());
+  CHECK(known.restarts == 1);
+  ended(1);
+  const JobStory done = probe.done(0);
+  REQUIRE(done.ranks.size() == 2);
+  for (const col::launch::RankStory& rank : done.ranks) {
+    CHECK(rank.times.sites.at(0).sampled.calls.empty());
+    CHECK(rank.times.sites.at(0).hosts == 2);
+    CHECK(rank.times.sites.at(0).last == (rank.rank == 1 ? 100 : 0));
+  }
 }
 
 TEST_CASE("meeting: before the ranks have started, nobody is asked", "[launch]") {

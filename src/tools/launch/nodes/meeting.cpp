@@ -17,6 +17,7 @@
 
 #include "common/exit_codes.hpp"
 #include "launch/processes/signals.hpp"
+#include "launch/report/compare_hosts.hpp"
 #include "launch/report/report_json.hpp"
 
 namespace col::launch {
@@ -204,7 +205,12 @@ void Meeting::on_ask(Member from, const Ask& ask) {
   JobStory story;
   story.job_id = spec_.job_id;
   story.nodes = std::max(1, started_nodes_);
+  story.restarts = generation_;
   story.ranks = stories_;
+  // Samples are for the end of the job, and are too much for a view that asks twice a second.
+  for (RankStory& rank : story.ranks) {
+    for (CallSite& site : rank.times.sites) site.sampled = {};
+  }
   const bool runs = state_ == State::running || state_ == State::ending;
   for (const auto& [member, node] : nodes_) {
     if (!runs || member == from || node.node_rank < 0 || node.ended) continue;
@@ -559,6 +565,7 @@ void Meeting::finish(JobResult result) {
   story.ranks.clear();
   const json brief = story_to_json(story);
   story.ranks = std::move(stories_);
+  compare_hosts(story);  // before it is sent: with the samples of all hosts, it could be too long for a message
   const json whole = story_to_json(story);
   for (const auto& [member, node] : nodes_) {
     send(member, message_of(Done{.story = node.wants_stories ? whole : brief}), /*last=*/true);

@@ -25,6 +25,7 @@ void Questions::on_asked(int number, JobStory story) {
   Open& open = found->second;
   open.has_asked = true;
   open.story.nodes = story.nodes;
+  open.story.restarts = story.restarts;
   open.story.silent = std::move(story.silent);
   take_ranks(open, story);
   end_if_whole(number);

@@ -11,16 +11,22 @@
 
 namespace col::launch {
 
-// How long some calls took, to compare them with those of ranks on other hosts: those whose numbers are multiples of
-// `stride`, which is a power of two and as small as there is room for. So hosts choose the same ones without a word.
+// How long some calls took, to compare them with those of ranks on other hosts: one of `stride`, which is a power of
+// two and as small as there is room for. Their numbers decide, and not the host: all keep the same ones without a word,
+// and one that keeps fewer keeps some of those.
 struct SampledCalls {
   static constexpr std::size_t kMost = 256;
 
   std::uint64_t token = 0;  // of their group, which no other group has; 0: there are none
   std::uint64_t stride = 1;
+  int members = 0;                                                  // of the group, on this host
   std::vector<std::pair<std::uint64_t, std::uint64_t>> calls = {};  // number and nanoseconds, ascending
 
   void add(std::uint64_t of_token, std::uint64_t number, std::uint64_t took_ns);
+  void thin();  // to half of them
+
+ private:
+  bool keeps(std::uint64_t number) const;
 };
 
 // The calls of one kind in one group. CallWatch compares ranks of one host, compare_hosts() those of several. Where

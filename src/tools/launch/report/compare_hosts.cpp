@@ -1,6 +1,7 @@
 #include "launch/report/compare_hosts.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -22,6 +23,13 @@ struct Member {
 };
 using Members = std::vector<Member>;
 
+// Looks random, and is the same on all hosts. Of numbers themselves, a kind of call may have only odd ones.
+std::uint64_t mixed(std::uint64_t number) {
+  number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9;
+  number = (number ^ number >> 27) * 0x94d049bb133111eb;
+  return number ^ number >> 31;
+}
+
 double seconds_of(std::uint64_t ns) {
   return static_cast<double>(ns) / 1e9;
 }
@@ -37,6 +45,15 @@ double doubt_of(const Members& members) {
   for (const auto& [node, distance] : by_node) distances.push_back(distance);
   std::ranges::sort(distances, std::greater<>());
   return distances[0] + distances[1];
+}
+
+// Whether all ranks of their hosts that are in the group are there. One of them may have samples of another group of
+// the same name, and then somebody else would be taken for the last one.
+bool are_all(const Members& members) {
+  std::map<int, int> here;
+  for (const Member& member : members) ++here[member.rank->node_rank];
+  return std::ranges::all_of(
+      members, [&](const Member& member) { return member.site->sampled.members == here[member.rank->node_rank]; });
 }
 
 // The calls that all have: for each how long it took them, in the order of the members.
@@ -60,17 +77,17 @@ void compare(const Members& members) {
   if (calls.size() < kEnough) return;
   const double doubt = doubt_of(members);
   std::set<int> nodes;
-  std::uint64_t stride = 1;
+  double all_calls = 0;  // of one member, on average
   for (const Member& member : members) {
     nodes.insert(member.rank->node_rank);
-    stride = std::max(stride, member.site->sampled.stride);
+    all_calls += static_cast<double>(member.site->calls) / static_cast<double>(members.size());
   }
-  // Each sampled call stands for those between it and the next one.
-  const auto weight = static_cast<double>(stride);
-  std::vector<std::uint64_t> last(members.size());
+  // Those that all have sampled stand for all.
+  const double weight = all_calls / static_cast<double>(calls.size());
+  std::vector<double> last(members.size());
   for (const Member& member : members) {
     CallSite& site = *member.site;
-    site.compared = calls.size() * stride;
+    site.compared = static_cast<std::uint64_t>(std::llround(all_calls));
     site.waited = site.late = 0;
     site.hosts = static_cast<int>(nodes.size());
     site.doubt = doubt;
@@ -87,10 +104,11 @@ void compare(const Members& members) {
       is_clear = is_clear && (i == least || longer > (is_near ? 0 : doubt));
     }
     if (!is_clear) continue;
-    last[least] += stride;
+    last[least] += weight;
     members[least].site->late += weight * waited / static_cast<double>(took.size() - 1);
   }
-  for (std::size_t i = 0; i < members.size(); ++i) members[i].site->last = last[i];
+  for (std::size_t i = 0; i < members.size(); ++i)
+    members[i].site->last = static_cast<std::uint64_t>(std::llround(last[i]));
 }
 
 }  // namespace
@@ -98,12 +116,18 @@ void compare(const Members& members) {
 void SampledCalls::add(std::uint64_t of_token, std::uint64_t number, std::uint64_t took_ns) {
   // A program may have several groups of one name: the first one stands for them.
   if (token == 0) token = of_token;
-  if (token != of_token || number % stride != 0) return;
+  if (token != of_token || !keeps(number)) return;
   calls.emplace_back(number, took_ns);
-  while (calls.size() > kMost) {
-    stride *= 2;
-    std::erase_if(calls, [this](const auto& call) { return call.first % stride != 0; });
-  }
+  while (calls.size() > kMost) thin();
+}
+
+void SampledCalls::thin() {
+  stride *= 2;
+  std::erase_if(calls, [this](const auto& call) { return !keeps(call.first); });
+}
+
+bool SampledCalls::keeps(std::uint64_t number) const {
+  return (mixed(number) & (stride - 1)) == 0;
 }
 
 void compare_hosts(JobStory& story) {
@@ -119,7 +143,7 @@ void compare_hosts(JobStory& story) {
     const int first_node = members.front().rank->node_rank;
     const bool has_several =
         std::ranges::any_of(members, [&](const Member& member) { return member.rank->node_rank != first_node; });
-    if (all_watch && has_several) compare(members);
+    if (all_watch && has_several && are_all(members)) compare(members);
     for (const Member& member : members) member.site->sampled = {.token = member.site->hosts > 1 ? key.first : 0};
   }
 }

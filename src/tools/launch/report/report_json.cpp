@@ -209,9 +209,10 @@ void fields(RankError& error, Visit& visit) {
 
 template <class Visit>
 void fields(SampledCalls& sampled, Visit& visit) {
-  auto& [token, stride, calls] = sampled;
+  auto& [token, stride, members, calls] = sampled;
   visit("token", token, core::Hexadecimal());
   visit("stride", stride);
+  visit("members", members, within(0, kMostRanks));
   visit("calls", calls, core::ShortList<>{SampledCalls::kMost});
   visit.require(stride > 0, "stride", "should be one or more");
 }

@@ -134,8 +134,7 @@ void CallWatch::compare(Group& group) {
 void CallWatch::compare(Group& group, std::uint64_t number, const Call& call) {
   if (call.started_before) return;
   if (several_hosts_) {
-    for (const Part& part : call.parts)
-      site(part.rank, group.name, call.op).found.sampled.add(group.token, number, part.took_ns);
+    for (const Part& part : call.parts) keep(part, group, number, call.op);
   }
   if (call.parts.size() < 2) return;
   std::vector<Part> parts = call.parts;
@@ -152,6 +151,24 @@ void CallWatch::compare(Group& group, std::uint64_t number, const Call& call) {
   Site& last = site(parts.front().rank, group.name, call.op);
   last.last += call.weight;
   last.found.late += call.weight * waited / static_cast<double>(parts.size() - 1);
+}
+
+// For compare_hosts(). If there are too many in all, the kind of call that has most gets along with fewer.
+void CallWatch::keep(const Part& part, const Group& group, std::uint64_t number, Collective op) {
+  Rank& rank = ranks_[static_cast<std::size_t>(part.rank)];
+  SampledCalls& sampled = site(part.rank, group.name, op).found.sampled;
+  rank.samples -= sampled.calls.size();
+  sampled.add(group.token, number, part.took_ns);
+  if (sampled.token == group.token) sampled.members = group.members;
+  rank.samples += sampled.calls.size();
+  const std::size_t most = std::min(kMostSamples, kMostSamplesHere / ranks_.size());
+  while (rank.samples > most) {
+    const auto number_of = [](const auto& entry) { return entry.second.found.sampled.calls.size(); };
+    SampledCalls& largest = std::ranges::max_element(rank.sites, {}, number_of)->second.found.sampled;
+    rank.samples -= largest.calls.size();
+    largest.thin();
+    rank.samples += largest.calls.size();
+  }
 }
 
 std::vector<CallTimes> CallWatch::take(const ControlPage& page) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -29,6 +30,8 @@ class CallWatch {
   // Looks are at least so far apart, and take little of one processor.
   static constexpr std::chrono::milliseconds kShortestPause{50};
   static constexpr int kPausePerLook = 50;
+  // So many samples are kept of a rank, and of all ranks of a host: those of a host travel in one message.
+  static constexpr std::size_t kMostSamples = 4096, kMostSamplesHere = std::size_t{1} << 20;
 
   // `several_hosts`: keeps some calls, too, for compare_hosts().
   explicit CallWatch(int local_ranks, bool several_hosts = false);
@@ -68,6 +71,7 @@ class CallWatch {
     Clock::time_point first_look, last_look;
     std::uint64_t looks = 0, outside = 0;
     Sites sites;
+    std::size_t samples = 0;  // of all sites
     // Calls that came with the last look; their groups are known with the next one.
     std::vector<TimedCall> fresh;
     double weight = 1;  // how many calls each of them stands for
@@ -78,6 +82,7 @@ class CallWatch {
   void sort_in(int local_rank);
   void compare(Group& group);
   void compare(Group& group, std::uint64_t number, const Call& call);
+  void keep(const Part& part, const Group& group, std::uint64_t number, Collective op);
   Site& site(int local_rank, const std::string& group, Collective op);
 
   std::vector<Rank> ranks_;
