@@ -67,6 +67,18 @@ kill -TERM "${node_inner[n2]}"
 expect_node 143 n2
 view_ended
 
+# ---- A host whose ranks have ended shows those of the other one, until the job ends: here one that waits for the first
+start_node n1 --nnodes 2 --node-rank 0 --rdzv-endpoint n1:29400 -n 1 true
+start_node n2 --nnodes 2 --node-rank 1 --rdzv-endpoint n1:29400 -n 1 "$STEADY_JOB" 0 2000
+shows_other() {
+  on n1 "$COLJOB" top >"$out" 2>"$err" && grep -qE '^ +0 +n1 +([0-9]+ +)?ended' "$out" && grep -qE '^ +1 +n2 .*init_group' "$out"
+}
+wait_until 30 "the ranks of n2, asked on n1" shows_other
+kill -TERM "${node_inner[n2]}"
+expect_node 143 n1
+expect_node 143 n2
+nothing_left
+
 # ---- --report: rank 2, on the other host, sleeps for 6 ms more before each call
 for host in 1 2; do
   start_node n$host --nnodes 2 --node-rank $((host - 1)) --rdzv-endpoint n1:29400 -n $((3 - host)) --report --json "$work/report$host.json" \

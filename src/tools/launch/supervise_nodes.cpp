@@ -310,9 +310,10 @@ std::string Supervisor::describe_lost(const LinkEvent& event, bool had_started) 
 
 JobResult Supervisor::run_with_others() {
   std::optional<JobStory> own;  // of this node's ranks, when they ran last
-  // One without ranks has no directory of theirs in which it could be asked.
+  // Without ranks, before they start or when they have ended, there is no directory of theirs in which it could be
+  // asked.
   std::optional<JobDirectory> watching;
-  if (parts_.spec.local_ranks() == 0) {
+  const auto watch_only = [&] {
     try {
       watching.emplace(parts_.job_id);
       watching->create();
@@ -321,7 +322,14 @@ JobResult Supervisor::run_with_others() {
       say("coljob cannot ask here: {}", error.what());
       watching.reset();
     }
-  }
+  };
+  const auto end_watching = [&] {
+    if (!watching) return;
+    forget_askers();
+    watching->remove();
+    watching.reset();
+  };
+  if (parts_.spec.local_ranks() == 0) watch_only();
   for (;;) {
     LinkEvent event = next_news(own ? &*own : nullptr);
     if (event.kind == LinkEvent::Kind::start) {
@@ -330,6 +338,7 @@ JobResult Supervisor::run_with_others() {
             event.assignment.world_size);
       }
       restarts_ = event.assignment.restart;
+      end_watching();
       try {
         own = run_attempt(event.assignment);
       } catch (const LaunchError& error) {
@@ -339,6 +348,7 @@ JobResult Supervisor::run_with_others() {
       // ends.
       if (front_is_gone_) return own->result;
       link_->tell_end(*own, event.assignment.restart);
+      if (own->result.cause != EndCause::launcher_failed) watch_only();
       continue;
     }
     JobStory outcome = std::move(event.outcome);
@@ -357,7 +367,7 @@ JobResult Supervisor::run_with_others() {
     outcome.tool = parts_.spec.tool;
     outcome.command_line = parts_.spec.command_line;
     leave_others();
-    if (watching) watching->remove();
+    end_watching();
     // Said by the node from which this one was started.
     if (!parts_.rendezvous.reports && event.kind == LinkEvent::Kind::done) return outcome.result;
     return finish(std::move(outcome));

@@ -2,18 +2,24 @@
 
 #include <sys/epoll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstddef>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
+
+#include <col/job.hpp>
 
 #include "common/unique_fd.hpp"
 #include "launch/nodes/ask_desk.hpp"
 #include "launch/processes/descriptors.hpp"
+#include "launch/top/live_job.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 
@@ -45,7 +51,9 @@ TEST_CASE("questions: one is over when all have answered", "[launch]") {
   const int number = questions.open({}, kStart + milliseconds(600), [&](JobStory story) { whole = std::move(story); });
   questions.on_own(number, with_rank(1));
   CHECK_FALSE(whole);
-  questions.on_asked(number, with_silent({0, 2}));
+  JobStory asked = with_silent({0, 2});
+  asked.restarts = 3;  // which a launcher without ranks is not told
+  questions.on_asked(number, std::move(asked));
   questions.on_answer(number, 2, with_rank(2));
   questions.on_answer(number + 1, 0, with_rank(7));
   questions.tick(kStart);
@@ -56,6 +64,7 @@ TEST_CASE("questions: one is over when all have answered", "[launch]") {
   REQUIRE(whole->ranks.size() == 3);
   for (int rank = 0; rank < 3; ++rank) CHECK(whole->ranks[static_cast<std::size_t>(rank)].rank == rank);
   CHECK(whole->silent.empty());
+  CHECK(whole->restarts == 3);
   CHECK_FALSE(questions.deadline());
 }
 
@@ -114,4 +123,70 @@ TEST_CASE("ask desk: a question by the socket of a directory, whose path may be 
   auto unanswered = AskingLauncher::ask(path, {});
   REQUIRE(unanswered);
   CHECK_FALSE(unanswered->wait());
+}
+
+TEST_CASE("ask desk: a launcher that has not heard all who call is there", "[launch]") {
+  const col::test::TempDir directory;
+  const col::tools::UniqueFd epoll = make_epoll();
+  std::optional<AskDesk> desk(std::in_place, directory.path(), epoll.get(), 0);
+  LiveJob job({.id = "job", .directory = directory.path(), .page = nullptr});
+  std::vector<AskingLauncher> callers;
+  while (callers.size() < 1000) {
+    std::optional<AskingLauncher> caller = AskingLauncher::ask(directory.path(), {});
+    if (!caller) break;
+    callers.push_back(std::move(*caller));
+  }
+  REQUIRE(callers.size() < 1000);
+  CHECK(AskingLauncher::can_ask(directory.path()));
+  CHECK_FALSE(job.ask());
+  CHECK_FALSE(job.is_over());
+  desk.reset();
+  CHECK_FALSE(AskingLauncher::can_ask(directory.path()));
+  CHECK_FALSE(job.ask());
+  CHECK(job.is_over());
+}
+
+TEST_CASE("live job: goes on while ranks of other hosts live", "[launch]") {
+  const col::test::TempDir directory;
+  const col::tools::UniqueFd epoll = make_epoll();
+  std::optional<AskDesk> desk(std::in_place, directory.path(), epoll.get(), 0);
+  const std::shared_ptr<col::ControlPage> page = col::ControlPage::in_memory(1);
+  page->record(0).started(0, ::getpid());
+  LiveJob job({.id = "job", .directory = directory.path(), .page = page});
+  CHECK_FALSE(job.is_over());
+  page->record(0).ended(0);
+  const auto hear = [&](const JobStory& story) {
+    REQUIRE(job.ask());
+    for (bool has_heard = false; !has_heard;) {
+      epoll_event event{};
+      REQUIRE(::epoll_wait(epoll.get(), &event, 1, 10'000) == 1);
+      for (const AskDesk::Request& request : desk->on_event(event.data.u64)) {
+        desk->answer(request.client, story);
+        job.wait();
+        has_heard = true;
+      }
+    }
+  };
+  JobStory story = with_rank(0), other = with_rank(1);
+  story.ranks[0].status.exited = true;
+  story.ranks.push_back(other.ranks[0]);
+  hear(story);
+  CHECK_FALSE(job.is_over());
+  // Its host does not answer.
+  JobStory silent = with_silent({1});
+  silent.ranks.push_back(story.ranks[0]);
+  hear(silent);
+  CHECK_FALSE(job.is_over());
+  story.ranks[1].status.exited = true;
+  hear(story);
+  CHECK(job.is_over());
+  // The launcher of this host has ended.
+  story.ranks[1].status.exited = false;
+  hear(story);
+  CHECK_FALSE(job.is_over());
+  desk.reset();
+  CHECK_FALSE(job.ask());
+  CHECK(job.is_over());
+  // A job without a launcher that could be asked.
+  CHECK(LiveJob({.id = "job", .directory = {}, .page = page}).is_over());
 }

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <utility>
 
@@ -48,12 +49,17 @@ tools::UniqueFd make_socket() {
   return tools::UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// Empty if nobody is there, or if so many have called that they have not been heard yet.
-tools::UniqueFd call(const std::string& directory) {
+struct Call {
+  tools::UniqueFd socket = {};  // empty: nobody has taken it
+  bool is_there = false;        // a launcher, even if so many have called that it has not heard them yet
+};
+
+Call call(const std::string& directory) {
   tools::UniqueFd socket = make_socket();
   const SocketPlace place(directory);
-  const bool called = socket && place.opened && ::connect(socket.get(), place.get(), sizeof place.address) == 0;
-  return called ? std::move(socket) : tools::UniqueFd();
+  if (!socket || !place.opened) return {};
+  if (::connect(socket.get(), place.get(), sizeof place.address) != 0) return {.is_there = errno == EAGAIN};
+  return {.socket = std::move(socket), .is_there = true};
 }
 
 }  // namespace
@@ -113,11 +119,11 @@ AskingLauncher::AskingLauncher(Wire wire, bool stacks)
     : wire_(std::move(wire)), until_(Clock::now() + answer_time(stacks) + kMore) {}
 
 bool AskingLauncher::can_ask(const std::string& directory) {
-  return static_cast<bool>(call(directory));
+  return call(directory).is_there;
 }
 
 std::optional<AskingLauncher> AskingLauncher::ask(const std::string& directory, const AskedFor& what) {
-  tools::UniqueFd socket = call(directory);
+  tools::UniqueFd socket = call(directory).socket;
   if (!socket) return std::nullopt;
   AskingLauncher asking(Wire(std::move(socket)), what.stacks);
   asking.wire_.trust();

@@ -47,7 +47,8 @@ class AskDesk {
 // A question to the launcher of the job in `directory`.
 class AskingLauncher {
  public:
-  // Asks. Nothing if there is no launcher that could be asked: the job has one node, or has ended.
+  // Asks. Nothing if there is no launcher that could be asked, because the job has one node or has ended, or if it does
+  // not take more questions now.
   static std::optional<AskingLauncher> ask(const std::string& directory, const AskedFor& what);
 
   // Whether there is one, without a question.

@@ -56,8 +56,8 @@ bool LiveJob::ask() {
   const bool many = heard_.size() > kManyRanks;
   asking_ = AskingLauncher::ask(
       place_.directory, {.calls = waits_long_ && !many ? static_cast<int>(kReportedCalls) : kLastCall, .use = true});
-  can_ask_ = asking_.has_value();
-  return can_ask_;
+  can_ask_ = asking_ || AskingLauncher::can_ask(place_.directory);
+  return asking_.has_value();
 }
 
 bool LiveJob::hear() {
@@ -163,8 +163,15 @@ void LiveJob::add_others(JobLook& look, JobStory& fresh, Clock::time_point now) 
 }
 
 bool LiveJob::is_over() const {
-  if (place_.page) return is_page_over(*place_.page);
-  return !can_ask_;
+  if (place_.page && !is_page_over(*place_.page)) return false;
+  if (place_.directory.empty() || !can_ask_) return true;
+  return place_.page && job_ && !others_live();
+}
+
+// A host that is silent may have living ranks.
+bool LiveJob::others_live() const {
+  return !job_->silent.empty() ||
+         std::ranges::any_of(heard_, [](const auto& entry) { return !entry.second.rank.status.exited; });
 }
 
 bool LiveJob::finds_restart() {

@@ -49,7 +49,7 @@ class LiveJob {
   void wait();
 
   JobLook look();
-  // Whether no process of it is left, or all its ranks on this host have ended.
+  // Whether its ranks on this host have ended, and those of other hosts, too, or the launcher cannot be asked for them.
   bool is_over() const;
   // A job whose ranks are started again has another page in the same place.
   bool finds_restart();
@@ -63,6 +63,7 @@ class LiveJob {
   };
 
   void take_over(JobStory story);
+  bool others_live() const;
   void add_others(JobLook& look, JobStory& fresh, Clock::time_point now) const;
 
   JobPlace place_;

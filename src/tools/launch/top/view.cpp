@@ -46,7 +46,8 @@ class View {
         case Event::Kind::time:
           due = std::max(due + kBetweenFrames, Clock::now());
           if (paused_) break;
-          if (over_ && !job_.finds_restart()) return true;
+          // The launcher may just have moved: from the ranks of this host, which have ended, to those of others.
+          if (over_ && !job_.finds_restart() && !(job_.ask() && !job_.is_over())) return true;
           // When the other hosts have answered, all are looked at.
           if (!job_.ask() || is_first_) refresh();
           break;
