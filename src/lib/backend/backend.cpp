@@ -30,6 +30,8 @@ DeviceEnd::~DeviceEnd() = default;
 std::shared_ptr<void> DeviceExtension::register_memory(void* /*memory*/, std::size_t /*bytes*/, WaitContext& /*wait*/) {
   throw Error(ErrorCode::unavailable, "register_memory: the backend has no use for it");
 }
+
+void DeviceExtension::release_memory(const std::shared_ptr<void>& /*registration*/, WaitContext& /*wait*/) {}
 bool DeviceExtension::can_split() const noexcept {
   return false;
 }

@@ -1,6 +1,10 @@
 // Communicators that NCCL does not end, and graphs that outlive them.
+#include <nccl.h>
+
 #include <chrono>
 #include <functional>
+#include <latch>
+#include <vector>
 
 #include "conformance/gpu/faults.hpp"
 #include "conformance/gpu/graphs.hpp"
@@ -80,6 +84,32 @@ TEST_CASE("gpu endings: a call that fails beside a graph ends, and the graph can
 
 TEST_CASE("gpu endings: a group that ends before its graphs holds nobody up", "[gpu]") {
   fail_beside_a_graph([](Group& group, const GpuArray<float>&, int) { group.barrier(); });
+}
+
+// NCCL ends the work of all that share connections when it aborts one of them, and says nothing.
+TEST_CASE("gpu endings: a group that NCCL does not end leaves those alone that it shares with", "[gpu]") {
+  std::latch ended(1);  // the fault is for whichever thread comes first
+  const auto outcomes = run_threads(2, [&ended](int rank, Context& context) {
+    const OnGpu current(rank);
+    Group parent = context.init_group(
+        {.name = "g", .rank = rank, .world_size = 2, .backend = Backend::nccl, .nccl_settings = "split_share=1"});
+    Group child = parent.dup();
+    const GpuArray<float> data(rank, std::size_t{100}, 1.0f);
+    child.allreduce(data);
+    parent.barrier();
+    if (rank == 0) {
+      fake_nccl_fail("ncclCommFinalize", ncclSystemError, 1);
+      child.destroy();
+      ended.count_down();
+    } else {
+      ended.wait();
+      child.destroy();
+    }
+    for (int i = 0; i < 3; ++i) parent.allreduce(data);
+    expect(data.values() == std::vector<float>(100, 16.0f), "the parent goes on");
+  });
+  forget_faults();
+  check_good_soon(outcomes, 12);
 }
 
 }  // namespace

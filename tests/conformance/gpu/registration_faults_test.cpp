@@ -103,6 +103,57 @@ TEST_CASE("gpu registration: what is no memory of the rank's GPU is refused, and
   }));
 }
 
+TEST_CASE("gpu registration: a release waits for messages that NCCL is taking", "[gpu]") {
+  check_good(run_with_faults(2, [](Group& group, int gpu) {
+    const Floats out(gpu, std::size_t{1000}, 1.0f), in(gpu, std::size_t{1000}, 0.0f), other(gpu, std::size_t{10}, 1.0f);
+    for (int i = 0; i < 20; ++i) {
+      RegisteredMemory registered = register_array(other, group);
+      Work sent = group.isend(out, 1 - gpu), received = group.irecv(in, 1 - gpu);
+      (void)received.test();  // NCCL gets them
+      registered.release();
+      received.wait();
+      sent.wait();
+    }
+    group.barrier();
+    expect(fake_nccl_alive("registrations") == 0, "NCCL has taken every release");
+    group.barrier();
+  }));
+}
+
+TEST_CASE("gpu registration: what NCCL refuses breaks nothing", "[gpu]") {
+  for (const ncclResult_t refusal : {ncclInvalidUsage, ncclInvalidArgument}) {
+    check_good(run_with_faults(2, [refusal](Group& group, int gpu) {
+      const Floats data(gpu, std::size_t{8}, 1.0f);
+      group.barrier();
+      if (gpu == 0) {
+        fake_nccl_fail("ncclCommRegister", refusal, 1);
+        expect_error(ErrorCode::unavailable, "cannot register memory", [&] { register_array(data, group); });
+        const RegisteredMemory registered = register_array(data, group);
+      }
+      group.allreduce(data);
+      expect(data.values() == std::vector<float>(8, 2.0f), "the group is usable");
+    }));
+  }
+}
+
+TEST_CASE("gpu registration: when NCCL fails to release, the group is broken with what it has said", "[gpu]") {
+  const auto outcomes = run_with_faults(2, [](Group& group, int gpu) {
+    const Floats data(gpu, std::size_t{8}, 1.0f);
+    RegisteredMemory registered = register_array(data, group);
+    group.barrier();
+    if (gpu == 0) {
+      fake_nccl_fail("ncclCommDeregister", ncclSystemError, 1);
+      const Error error = error_of([&] { registered.release(); });
+      registered.release();  // the group has ended
+      expect(!registered);
+      throw error;
+    }
+    group.barrier();
+  });
+  check_ending(outcomes[0], {.code = ErrorCode::io, .says = "cannot release memory"});
+  check_ending(outcomes[1], {.code = ErrorCode::io, .says = "cannot release memory"});
+}
+
 TEST_CASE("gpu registration: when NCCL fails, the group is broken with what it has said", "[gpu]") {
   const auto outcomes = run_with_faults(2, [](Group& group, int gpu) {
     const Floats data(gpu, std::size_t{8}, 1.0f);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -45,10 +46,10 @@ NcclChannel::~NcclChannel() {
     for (const auto& window : windows_) {
       if (const auto memory = window.lock()) memory->deregister();
     }
-    for (const auto& registration : registrations_) {
-      if (const auto registered = registration.lock()) registered->deregister();
-    }
-    const bool ended = end_all(communicators());
+    for (const auto& registration : registrations_) registration->deregister(*communicator_);
+    // NCCL would end the work of the others without a word. If they all have an error, they know.
+    const bool is_shared = cause_.use_count() > 1 && !cause_->is_set();
+    const bool ended = end_all(communicators(), is_shared ? communicator_.get() : nullptr);
     multi_.reset();
     communicator_.reset();
     if (!ended) {  // the device may never come to an end, or a graph run again
@@ -155,7 +156,7 @@ void NcclChannel::put_after(CUstream other) {
 
 // An event at the end of what the stream has been given so far.
 std::shared_ptr<GpuEvent> NcclChannel::record(CUstream stream) {
-  if (idle_.empty()) idle_.push_back(std::make_shared<GpuEvent>(device_->cuda()));
+  if (idle_.empty()) idle_.push_back(make_shared_event(device_));
   std::shared_ptr<GpuEvent> event = std::move(idle_.back());
   idle_.pop_back();
   event->record(stream);
@@ -295,12 +296,35 @@ std::shared_ptr<void> NcclChannel::register_memory(void* memory, std::size_t byt
     const GpuDevice::Scope scope(*device_);
     check_memory("register_memory", {memory, bytes, DType::uint8});
   }
-  return guarded("register_memory", [&] {
+  std::optional<Error> refusal;
+  std::shared_ptr<Registration> registration;
+  try {
+    guarded("register_memory", [&] {
+      start_posts(wait);
+      registration = std::make_shared<Registration>(device_->cuda());
+      const ncclResult_t result = registration->enter(*communicator_, memory, bytes);
+      if (result == ncclSuccess) return registrations_.push_back(registration);
+      const Error error = communicator_->error_of(result, "cannot register memory");
+      if (result != ncclInvalidUsage && result != ncclInvalidArgument) throw error;
+      refusal.emplace(ErrorCode::unavailable, error.message(), group_, rank_);
+    });
+  } catch (const Error& error) {  // the channel is broken, which these two do not say here
+    if (error.code() != ErrorCode::unavailable && error.code() != ErrorCode::invalid_argument) throw;
+    throw Error(ErrorCode::internal, error.message(), group_, error.rank());
+  }
+  if (refusal) throw *refusal;
+  return registration;
+}
+
+void NcclChannel::release_memory(const std::shared_ptr<void>& registration, WaitContext& wait) {
+  guarded("release", [&] {
     start_posts(wait);
-    auto registration = std::make_shared<Registration>(*communicator_, *device_, memory, bytes);
-    std::erase_if(registrations_, [](const auto& one) { return one.expired(); });
-    registrations_.push_back(registration);
-    return registration;
+    const auto found = std::ranges::find(registrations_, registration);
+    if (found == registrations_.end()) return;
+    const std::shared_ptr<Registration> released = *found;
+    registrations_.erase(found);
+    communicator_->settle(released->deregister(*communicator_), "cannot release memory", wait);
+    communicator_->check();
   });
 }
 

@@ -50,6 +50,7 @@ class NcclChannel final : public Channel, public DeviceExtension {
   std::shared_ptr<const DeviceEnd> end_of(Ticket ticket, WaitContext& wait) override;
   std::vector<Ticket> start_together(std::span<const Request* const> requests, WaitContext& wait) override;
   std::shared_ptr<void> register_memory(void* memory, std::size_t bytes, WaitContext& wait) override;
+  void release_memory(const std::shared_ptr<void>& registration, WaitContext& wait) override;
   std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait) override;
   bool can_split() const noexcept override;
   std::unique_ptr<Channel> split(std::span<const int> ranks, const ConnectRequest& request, WaitContext& wait) override;
@@ -103,8 +104,8 @@ class NcclChannel final : public Channel, public DeviceExtension {
   std::unique_ptr<GpuEvent> before_;
   std::vector<std::shared_ptr<GpuEvent>> idle_;  // shared by the posts of a group while they are in flight
   Native native_;
-  std::vector<std::weak_ptr<WindowMemory>> windows_;        // owned by the users who got them
-  std::vector<std::weak_ptr<Registration>> registrations_;  // owned by the users who got them
+  std::vector<std::weak_ptr<WindowMemory>> windows_;          // owned by the users who got them
+  std::vector<std::shared_ptr<Registration>> registrations_;  // shared with the users who got them
   std::unique_ptr<NcclMultiChannel> multi_;
   std::unordered_map<std::uint64_t, Post> posts_;
   std::vector<std::uint64_t> waiting_;   // posts that NCCL has not got so far, in their order

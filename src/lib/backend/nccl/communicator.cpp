@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "backend/nccl/left_behind.hpp"
+
 namespace col::nccl_backend {
 namespace {
 
@@ -190,6 +192,14 @@ void Communicator::await_end(WaitContext& wait) noexcept {
   }
 }
 
+// With what NCCL has pointers to.
+void Communicator::leave() noexcept {
+  comm_ = nullptr;
+  is_left_ = true;
+  leave_content_behind(name_);
+  leave_content_behind(used_);
+}
+
 // NCCL's last call for each of them. It may wait without end: for graphs that are still there, and for a GPU that does
 // not answer. So a thread makes it, which owns what the call needs, and goes on with it if it takes long.
 void finish(All some, Communicator::Last call) noexcept {
@@ -237,11 +247,14 @@ void destroy_all(All all) noexcept {
   }
 }
 
-bool end_all(All all) noexcept {
+bool end_all(All all, const Communicator* spared) noexcept {
   together(all, [](Communicator& communicator) { communicator.begin_end(); });
   WaitContext wait(Deadline::after(kFarewell));
   for (Communicator* const communicator : all) communicator->await_end(wait);
   destroy_all(all);
+  for (Communicator* const communicator : all) {
+    if (communicator == spared && communicator->comm_ != nullptr) communicator->leave();
+  }
   abort_all(all);
   return std::none_of(all.begin(), all.end(), [](const Communicator* one) { return one->is_left_; });
 }
@@ -255,8 +268,7 @@ void revoke_all(All all) noexcept {
   // NCCL would free what has been revoked without a look at its graphs, which read from it when they are destroyed.
   for (Communicator* const communicator : all) {
     if (communicator->comm_ == nullptr || !communicator->ended_ || !communicator->has_graphs_) continue;
-    communicator->comm_ = nullptr;
-    communicator->is_left_ = true;
+    communicator->leave();
   }
   destroy_all(all);
 }

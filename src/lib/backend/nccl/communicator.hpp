@@ -72,7 +72,7 @@ class Communicator {
   Error error_of(ncclResult_t result, std::string_view doing) const;
 
  private:
-  friend bool end_all(std::span<Communicator* const> all) noexcept;
+  friend bool end_all(std::span<Communicator* const> all, const Communicator* spared) noexcept;
   friend void revoke_all(std::span<Communicator* const> all) noexcept;
   friend void abort_all(std::span<Communicator* const> all) noexcept;
   friend void destroy_all(std::span<Communicator* const> all) noexcept;
@@ -83,6 +83,7 @@ class Communicator {
   void begin_end() noexcept;
   void begin_revoke() noexcept;
   void await_end(WaitContext& wait) noexcept;
+  void leave() noexcept;
   template <class Call>
   void on_device(Call call) noexcept;
   ncclResult_t state() const noexcept;
@@ -105,8 +106,9 @@ class Communicator {
 // not end within some seconds goes on in a thread of its own, which keeps what it needs.
 //
 // end_all() ends them in good order if they are whole and all their ranks end them too within a moment. Otherwise it
-// aborts them. False: one has not come to its end, and work of it may still run on the GPU, or run again from a graph.
-bool end_all(std::span<Communicator* const> all) noexcept;
+// aborts them; but `spared`, one of them whose abort would end the work of others, is left to itself then. False: one
+// has not come to its end, and work of it may still run on the GPU, or run again from a graph.
+bool end_all(std::span<Communicator* const> all, const Communicator* spared = nullptr) noexcept;
 // Gives up the running work of this rank, and the communicators. If NCCL can revoke, the work on the GPU has ended when
 // they are destroyed. If it cannot, or does not finish within a moment, they are aborted. The other ranks go on waiting
 // until they abort too. If ranks are threads, aborted work on the GPU may go on for a moment, until the last of them

@@ -1,6 +1,5 @@
 #include "backend/nccl/gpu_end.hpp"
 
-#include <exception>
 #include <memory>
 #include <utility>
 
@@ -8,21 +7,15 @@
 
 #include <col/error.hpp>
 
-#include "backend/nccl/left_behind.hpp"
-
 namespace col::nccl_backend {
 
-GpuEnd::GpuEnd(std::shared_ptr<const GpuDevice> device, std::shared_ptr<const GpuEvent> event, bool is_captured)
-    : device_(std::move(device)), event_(std::move(event)), is_captured_(is_captured) {}
-
-GpuEnd::~GpuEnd() {
-  if (event_.use_count() > 1) return;
-  try {
-    const GpuDevice::Scope scope(*device_);
-    event_.reset();
-  } catch (const std::exception&) {  // a forked child, or the driver is shutting down
-    leave_content_behind(event_);
-  }
+// In a forked child, or when the driver is shutting down, the event is left behind.
+std::shared_ptr<GpuEvent> make_shared_event(std::shared_ptr<const GpuDevice> device) {
+  auto event = std::make_unique<GpuEvent>(device->cuda());
+  return {event.release(), [device = std::move(device)](GpuEvent* last) {
+            std::unique_ptr<GpuEvent> owner(last);
+            release_on(*device, owner);
+          }};
 }
 
 // What the driver would refuse, it refuses only after it has spoiled the capture.

@@ -1,31 +1,23 @@
 #include "backend/nccl/registration.hpp"
 
 #include <exception>
+#include <utility>
 
 namespace col::nccl_backend {
 
-Registration::Registration(Communicator& communicator, const GpuDevice& device, void* memory, std::size_t bytes) {
-  const BesideCaptures beside(device.cuda());
-  const ncclResult_t result = communicator.nccl().CommRegister(communicator.get(), memory, bytes, &handle_);
-  if (result != ncclSuccess) throw communicator.error_of(result, "cannot register memory");
-  communicator_ = &communicator;
-  device_ = &device;
+ncclResult_t Registration::enter(Communicator& communicator, void* memory, std::size_t bytes) {
+  const BesideCaptures beside(cuda_);
+  return communicator.nccl().CommRegister(communicator.get(), memory, bytes, &handle_);
 }
 
-Registration::~Registration() {
-  deregister();
-}
-
-void Registration::deregister() noexcept {
-  const std::lock_guard lock(mutex_);
-  Communicator* const communicator = communicator_;
-  communicator_ = nullptr;
-  if (communicator == nullptr || communicator->get() == nullptr || handle_ == nullptr) return;
+ncclResult_t Registration::deregister(Communicator& communicator) noexcept {
+  void* const handle = std::exchange(handle_, nullptr);
+  if (communicator.get() == nullptr || handle == nullptr) return ncclSuccess;
   try {
-    const GpuDevice::Scope scope(*device_);
-    const BesideCaptures beside(device_->cuda());
-    communicator->nccl().CommDeregister(communicator->get(), handle_);
+    const BesideCaptures beside(cuda_);
+    return communicator.nccl().CommDeregister(communicator.get(), handle);
   } catch (const std::exception&) {  // the driver is shutting down
+    return ncclSuccess;
   }
 }
 

@@ -2,30 +2,25 @@
 #pragma once
 
 #include <cstddef>
-#include <mutex>
 
 #include "backend/nccl/communicator.hpp"
 #include "backend/nccl/device.hpp"
 
 namespace col::nccl_backend {
 
+// It may outlive the communicator, and then does nothing. Requires for both functions: the device's context is current,
+// and nobody else uses the communicator.
 class Registration {
  public:
-  // Throws what Communicator::error_of() gives. Requires: the device's context is current, and nobody else uses the
-  // communicator.
-  Registration(Communicator& communicator, const GpuDevice& device, void* memory, std::size_t bytes);
-  ~Registration();  // as deregister()
-  Registration(const Registration&) = delete;
-  Registration& operator=(const Registration&) = delete;
+  explicit Registration(const CudaDriver& cuda) : cuda_(cuda) {}
 
-  // Call it before the communicator ends. After that, it does nothing.
-  void deregister() noexcept;
+  ncclResult_t enter(Communicator& communicator, void* memory, std::size_t bytes);
+  // Does nothing the second time, and when the communicator has ended. Otherwise it stays until that ends.
+  ncclResult_t deregister(Communicator& communicator) noexcept;
 
  private:
-  std::mutex mutex_;                      // guards what follows: the group may end while it is released
-  Communicator* communicator_ = nullptr;  // null once it is not registered any more
-  const GpuDevice* device_ = nullptr;     // of the communicator
-  void* handle_ = nullptr;                // null: NCCL makes no use of such memory, by NCCL_LOCAL_REGISTER=0
+  const CudaDriver& cuda_;
+  void* handle_ = nullptr;  // null: NCCL makes no use of such memory, by NCCL_LOCAL_REGISTER=0
 };
 
 }  // namespace col::nccl_backend

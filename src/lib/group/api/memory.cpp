@@ -133,7 +133,9 @@ RegisteredMemory::RegisteredMemory(void* memory, std::size_t bytes, const Group&
     registration_ = gpu->register_memory(memory, bytes, wait);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::invalid_argument || error.code() == ErrorCode::unavailable) throw;
-    core.fail(error);
+    core.fail_with_current("register_memory");
+  } catch (...) {
+    core.fail_with_current("register_memory");
   }
   state_ = state.weak_from_this();
 }
@@ -163,7 +165,19 @@ RegisteredMemory& RegisteredMemory::operator=(RegisteredMemory&& other) noexcept
 
 void RegisteredMemory::release() {
   if (!registration_) return;
-  if (const auto state = state_.lock()) state->require_unused("release", memory_, bytes_);
+  const auto state = state_.lock();
+  if (state) state->require_unused("release", memory_, bytes_);
+  // Otherwise the channel is gone, or in the process that this one was forked from.
+  if (state && !state->access().is_destroyed() && !state->core().is_forked_child()) {
+    group::Core& core = state->core();
+    const group::Use use(state->access(), core.timeout());
+    WaitContext wait = core.waiting(Deadline::after(core.timeout()));
+    try {
+      if (!core.broken()) state->lanes().own().gpu->release_memory(registration_, wait);
+    } catch (...) {
+      core.fail_with_current("release");
+    }
+  }
   registration_.reset();
 }
 

@@ -51,7 +51,8 @@ void Core::throw_named(std::string_view named) const {
                   named));
 }
 
-void Core::throw_refused() const {
+void Core::throw_refused() {
+  require_no_lost_scope();
   if (!broken_)
     throw own_error(
         ErrorCode::invalid_argument,
@@ -60,6 +61,13 @@ void Core::throw_refused() const {
               fmt::format("the group broke before ({}: {}); destroy it and create it anew", to_string(broken_->code()),
                           broken_->message()),
               name(), broken_->rank(), broken_->world_rank());
+}
+
+void Core::throw_lost_scope() {
+  fail(own_error(
+      ErrorCode::aborted,
+      "a scope of coalesce() was left while another thread used the group, so that its calls were neither made nor "
+      "cancelled; end a scope where no other thread is in a call of the group"));
 }
 
 void Core::fail(const Error& cause) {
@@ -93,6 +101,11 @@ void Core::fail_with_current(Diagnosis& diagnosis, std::string_view what) {
                     "it there",
                     what)));
   }
+}
+
+void Core::fail_with_current(std::string_view what) {
+  Diagnosis diagnosis(surroundings(), {{.text = std::string(what), .collective = false, .counterparts = {}}});
+  fail_with_current(diagnosis, what);
 }
 
 // Publishes the cause before the connections close, so that a rank that notices the closing finds the cause.

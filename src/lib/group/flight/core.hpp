@@ -1,6 +1,7 @@
 // What the parts of a group share: its members and settings, and the error that broke it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -100,7 +101,7 @@ class Core {
   // ---- Requires for the rest: the group's lock is held.
 
   // The same, and throws aborted if the group is broken, and invalid_argument while a scope collects calls.
-  void check_name(std::string_view named) const {
+  void check_name(std::string_view named) {
     if (refuses_) throw_refused();
     check_named(named);
   }
@@ -110,19 +111,27 @@ class Core {
     refuses_ = on || broken_.has_value();
   }
   bool is_collecting() const { return is_collecting_; }
+  // A scope is gone without its end, because another thread used the group: who uses it next breaks it. Any thread.
+  void note_lost_scope() noexcept { is_scope_lost_ = true; }
+  void require_no_lost_scope() {
+    if (is_scope_lost_ && !broken_) throw_lost_scope();
+  }
   const std::optional<Error>& broken() const { return broken_; }
   // Breaks the group.
   [[noreturn]] void fail(const Error& cause);
   // Called in a catch block: breaks the group with the present exception, which came from `what`. The exception of an
   // interrupt leaves as it is.
   [[noreturn]] void fail_with_current(Diagnosis& diagnosis, std::string_view what);
+  // The same for what ranks do not compare.
+  [[noreturn]] void fail_with_current(std::string_view what);
   void break_with(const Error& cause) noexcept;
   // What ends the channels and the operations in flight when the group breaks. Set once, before the first call.
   void set_on_break(std::function<void(const Error&)> on_break) { on_break_ = std::move(on_break); }
 
  private:
   [[noreturn]] void throw_named(std::string_view named) const;
-  [[noreturn]] void throw_refused() const;
+  [[noreturn]] void throw_refused();
+  [[noreturn]] void throw_lost_scope();
 
   Spec spec_;
   const core::ForkGuard fork_guard_;
@@ -134,6 +143,7 @@ class Core {
   std::function<void(const Error&)> on_break_;
   std::optional<Error> broken_;
   bool is_collecting_ = false;
+  std::atomic<bool> is_scope_lost_{false};
   bool refuses_ = false;  // because of one of these two
 };
 

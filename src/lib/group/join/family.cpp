@@ -223,8 +223,8 @@ std::unique_ptr<Channel> Family::split_channel(std::span<const int> ranks, const
   WaitContext wait = core_.waiting(Deadline::after(core_.timeout()));
   try {
     return lanes_.own().gpu->split(joins ? ranks : std::span<const int>(), request, wait);
-  } catch (const Error& error) {
-    core_.fail(error);
+  } catch (...) {
+    core_.fail_with_current(fmt::format("the split for '{}'", child));
   }
 }
 

@@ -338,11 +338,12 @@ class COL_EXPORT DeviceExtension {
   // name one stream. All ranks start the same ones together. Returns their tickets, in order.
   virtual std::vector<Ticket> start_together(std::span<const Request* const> requests, WaitContext& wait) = 0;
   // Tells the backend of memory that others have allocated on the device, so that calls need not copy it. Not
-  // collective. The memory is forgotten with the last pointer to what this returns, or with the channel. Throws
-  // invalid_argument if it is no memory of the device, and unavailable, which break nothing; and errors as
-  // start_native().
+  // collective. Returns what release_memory() takes. Throws invalid_argument if it is no memory of the device, and
+  // unavailable, which break nothing; and errors as start_native(), with other codes.
   // The default is unavailable.
   virtual std::shared_ptr<void> register_memory(void* memory, std::size_t bytes, WaitContext& wait);
+  // Forgets the memory, which is else forgotten with the channel. Errors as start_native(). The default does nothing.
+  virtual void release_memory(const std::shared_ptr<void>& registration, WaitContext& wait);
   // Whether split() can make channels now; not, if what is in flight is in its way. The default is false.
   virtual bool can_split() const noexcept;
   // Makes the channel of a new group of `ranks`, in their order; or, if there are none, helps the others to make

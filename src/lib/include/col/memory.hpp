@@ -78,7 +78,8 @@ class COL_EXPORT RegisteredMemory {
 
   explicit operator bool() const noexcept { return registration_ != nullptr; }
   // NCCL forgets the memory. Throws invalid_argument, and changes nothing, if an operation that has not ended uses it,
-  // or if another thread uses the group. Does nothing the second time.
+  // or if another thread uses the group. Other errors as for every call: messages that wait for NCCL are handed over
+  // before. Does nothing the second time.
   void release();
 
  private:

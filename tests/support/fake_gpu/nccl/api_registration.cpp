@@ -54,6 +54,7 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, vo
   return entry("ncclCommRegister", 21900, [&] {
     auto communicator = find_communicator(comm);
     require(handle != nullptr, "the handle's address is null");
+    communicator->require_ready();
     require_buffer(*communicator, buff, size);
     std::lock_guard lock(communicator->mutex);
     {
@@ -68,6 +69,7 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, vo
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle) {
   return entry("ncclCommDeregister", 21900, [&] {
     auto communicator = find_communicator(comm);
+    communicator->require_ready();
     std::lock_guard lock(communicator->mutex);
     const auto found = communicator->registrations.find(handle);
     require(found != communicator->registrations.end(), "not a registration of this communicator");
