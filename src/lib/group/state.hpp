@@ -114,6 +114,8 @@ struct Work::Handle {
   std::optional<Error> error() const;
   Duration timeout() const;
   WaitContext waiting(Deadline deadline) const;
+  // Throws invalid_argument if an open scope of coalesce() holds it back.
+  void refuse_collected() const;
   // For an operation whose time is over: throws its error, or the timeout.
   void time_out();
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <latch>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -105,6 +106,56 @@ TEST_CASE("gpu coalesce: a stream waits for all calls of a scope, also in a grap
     capture.end();
     capture.replay();
     expect(seen.values() == std::vector<float>(100, 8.0f), "the copy is a part of the graph, behind the calls");
+    group.barrier();
+  }));
+}
+
+TEST_CASE("gpu coalesce: no stream waits for a call of a scope that is open, and no function follows it", "[gpu]") {
+  check_good(run_with_faults(2, [](Group& group, int gpu) {
+    const nccl_backend::GpuStream stream(cuda()), reader(cuda());
+    const Floats first(gpu, std::size_t{8}, 1.0f);
+    Coalescing scope = group.coalesce();
+    Work one = group.iallreduce(first, first, {.stream = {stream.get()}});
+    expect_error(ErrorCode::invalid_argument, "has not ended; end it before", [&] { one.wait({reader.get()}); });
+    expect_error(ErrorCode::invalid_argument, "has not ended; end it before",
+                 [&] { (void)one.then([](const std::optional<Error>&) {}); });
+    Work all = scope.end();
+    one.wait({reader.get()});
+    all.wait();
+    one.wait({reader.get()});
+    expect(first.values() == std::vector<float>(8, 2.0f), "the sum");
+  }));
+}
+
+TEST_CASE("gpu coalesce: a capture that begins or ends inside of a scope is refused, and none of its calls is made",
+          "[gpu]") {
+  check_good(run_with_faults(2, [](Group& group, int gpu) {
+    const nccl_backend::GpuStream stream(cuda());
+    const Options options{.stream = {stream.get()}};
+    const Floats first(gpu, std::size_t{8}, 1.0f), second(gpu, std::size_t{100}, 2.0f);
+    group.barrier();
+    const auto refused = [&](Coalescing& scope, Work& one, const char* says) {
+      expect_error(ErrorCode::invalid_argument, says, [&] { (void)scope.end(); });
+      expect_error(ErrorCode::invalid_argument, says, [&] { one.wait(); });
+    };
+    {
+      Coalescing scope = group.coalesce();
+      Work one = group.iallreduce(first, first, options);
+      Capture capture(stream.get());
+      Work other = group.iallreduce(second, second, options);
+      refused(scope, one, "the capture of the stream began after call 1 (allreduce)");
+      capture.end();
+    }
+    {
+      Capture capture(stream.get());
+      Coalescing scope = group.coalesce();
+      Work one = group.iallreduce(first, first, options);
+      capture.end();
+      refused(scope, one, "the capture of the stream ended after call 1 (allreduce)");
+    }
+    group.allreduce(first, options);
+    expect(first.values() == std::vector<float>(8, 2.0f) && second.values() == std::vector<float>(100, 2.0f),
+           "the group is usable, and the refused calls have done nothing");
     group.barrier();
   }));
 }

@@ -2,8 +2,10 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -103,6 +105,8 @@ TEST_CASE("coalesce: what a scope does not take is refused, and the scope goes o
       expect_error(ErrorCode::invalid_argument, part, [&] { collected.wait(); });
       expect_error(ErrorCode::invalid_argument, part, [&] { (void)collected.wait_for(1ms); });
       expect_error(ErrorCode::invalid_argument, part, [&] { (void)collected.test(); });
+      expect_error(ErrorCode::invalid_argument, part, [&] { collected.wait(Stream()); });
+      expect_error(ErrorCode::invalid_argument, part, [&] { (void)collected.then([](const auto&) {}); });
       expect_error(ErrorCode::invalid_argument, "", [&] { (void)group.ibroadcast(more, {.root = 7}); });
       scope.end().wait();
       expect_error(ErrorCode::invalid_argument, "has ended before", [&] { (void)scope.end(); });
@@ -196,6 +200,43 @@ TEST_CASE("coalesce: ranks that do not make the same scopes are told", "[group][
       scope.end().wait();
     }
     group.barrier();
+  });
+}
+
+TEST_CASE("coalesce: a scope that is left while another thread uses the group breaks it, and says so",
+          "[group][coalesce]") {
+  threads_on_each_backend(2, check_good, [](Group& group, Context& context) {
+    const std::string key = "lost on " + std::string(group.backend());
+    std::vector<float> data(4, 1.0f), message(4, 1.0f);
+    if (group.rank() == 1) {
+      context.spec().store->wait_for(key, 20s);
+      group.send(message, 0);
+      expect_error(ErrorCode::aborted, "was left while another thread used the group", [&] { group.barrier(); });
+      return;
+    }
+    Work before = group.irecv(message, 1);
+    Coalescing scope = group.coalesce();
+    Work one = group.iallreduce(data, data);
+    const Deadline deadline = Deadline::after(20s);
+    std::optional<Error> error;  // of the other thread
+    std::thread other([&] {
+      do {
+        error.reset();
+        try {
+          before.wait();
+        } catch (const Error& refused) {
+          error = refused;  // this one is in a barrier, for a moment
+        }
+      } while (error && has(error->message(), "in use by another thread") && !deadline.expired());
+    });
+    while (!has(error_of([&] { group.barrier(); }).message(), "in use by another thread"))
+      expect(!deadline.expired(), "the other thread does not come");
+    scope.cancel();
+    context.spec().store->set(key, "");
+    other.join();
+    expect(!error, error ? error->what() : "");
+    expect_error(ErrorCode::aborted, "was left while another thread used the group", [&] { one.wait(); });
+    expect_error(ErrorCode::aborted, "the group broke before", [&] { group.barrier(); });
   });
 }
 

@@ -55,8 +55,11 @@ void Coalescing::cancel() noexcept {
   if (!scope || scope->state->access().is_destroyed()) return;
   try {
     scope->state->collectives().cancel_scope();
-  } catch (const std::exception& error) {
-    core::log::warn("a scope of coalesce() cannot be cancelled: {}", error.what());
+  } catch (const std::exception& error) {  // the group would collect for ever
+    scope->state->core().note_lost_scope();
+    core::log::warn("a scope of coalesce() cannot be cancelled, which breaks its group: {}", error.what());
+  } catch (...) {  // of an interrupt
+    scope->state->core().note_lost_scope();
   }
 }
 

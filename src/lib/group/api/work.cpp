@@ -60,12 +60,20 @@ bool Work::Handle::outlived_group() const {
   return lock && throw_or_tell();
 }
 
-// Nobody else ends the scope that holds it back.
+// Nobody else ends the scope that holds it back. Requires: this thread has a Use.
 void Work::Handle::require_started() const {
   if (!pending->is_collected) return;
+  state->core().require_no_lost_scope();
   throw state->core().own_error(
       ErrorCode::invalid_argument,
       fmt::format("this {} is part of a scope of coalesce() that has not ended; end it before", pending->name));
+}
+
+// For calls that need no Use else.
+void Work::Handle::refuse_collected() const {
+  if (!pending->is_collected) return;
+  const group::Use use(state->access());
+  require_started();
 }
 
 bool Work::Handle::wait(Duration budget) {
@@ -156,6 +164,7 @@ void Work::Handle::hold_up(Stream stream) {
         "no stream can wait for a function that was given to Work::then(): call wait() without a stream, or let "
         "the stream wait for the operation itself");
   group::Core& core = state->core();
+  refuse_collected();
   if (!pending->ends_on_device) throw state->flight().ends_on_host(*pending);
   if (const auto failure = error()) throw *failure;
   try {
@@ -225,6 +234,7 @@ Work Work::then(std::function<void(const std::optional<Error>&)> function) {
       before.continuation = handle_->after;
     else
       before = {.pending = handle_->pending, .access = {state, &state->access()}};
+    if (before.pending) handle_->refuse_collected();  // a scope that stays open would let it time out
     timeout = handle_->timeout();
   }
   auto after = std::make_shared<group::Continuation>(std::move(before), std::move(function), timeout);

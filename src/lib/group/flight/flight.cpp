@@ -385,10 +385,11 @@ void Flight::hold_up(Stream stream, Pending& pending) {
   if (lanes_.hosted() != nullptr) wait.meanwhile([this] { progress_hosted(); });
   DeviceExtension& gpu = *lanes_.own().gpu;
   std::vector<std::shared_ptr<const DeviceEnd>> ends;
+  // Null: the device has nothing of it.
   const auto look = [&](const Pending& one) {
-    if (one.ticket) ends.push_back(gpu.end_of(*one.ticket, wait));
+    if (one.collective) ends.push_back(one.ticket ? gpu.end_of(*one.ticket, wait) : nullptr);
     for (const Leg& leg : one.legs) {
-      if (leg.posted && !leg.done) ends.push_back(gpu.end_of(leg.ticket, wait));
+      if (!leg.done) ends.push_back(leg.posted ? gpu.end_of(leg.ticket, wait) : nullptr);
     }
   };
   try {

@@ -60,7 +60,7 @@ class Pending : public CollectiveCall {
   std::optional<Collective> brief = {};  // set while its record is that of RankRecord::begin_briefly()
   std::vector<Leg> legs = {};
   std::vector<std::shared_ptr<Pending>> parts = {};  // of what ends when several others have: these
-  bool is_collected = false;                         // a scope that has not ended will start it
+  std::atomic<bool> is_collected{false};             // a scope that has not ended will start it; any thread may ask
 
   Channel* channel = nullptr;   // collectives: the channel that it uses
   Stream stream = {};           // the stream of copies from and to the GPU

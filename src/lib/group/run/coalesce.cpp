@@ -68,6 +68,7 @@ PendingPtr Collectives::end_scope() {
   if (collected_.empty()) return nullptr;
   try {
     check_apart(collected_);
+    check_captures(collected_);
   } catch (const Error& error) {
     drop_collected(error);
     throw;
@@ -122,6 +123,22 @@ void Collectives::cancel_scope() {
 bool Collectives::is_in_scope(ConstTensorView memory) const {
   return std::ranges::any_of(
       collected_, [&](const Collected& one) { return overlaps(memory, one.read) || overlaps(memory, one.written); });
+}
+
+// What a call was decided by must still hold: NCCL would put it in a graph behind our back, or not.
+void Collectives::check_captures(const std::vector<Collected>& calls) const {
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const Pending& call = *calls[i].pending;
+    const DeviceExtension* const gpu = lanes_.gpu_of(call.channel);
+    const bool is_captured = gpu != nullptr ? gpu->is_captured(call.stream)
+                                            : call.staging != nullptr && call.staging->is_captured(call.stream);
+    if (is_captured == call.request.is_captured) continue;
+    throw core_.own_error(
+        ErrorCode::invalid_argument,
+        fmt::format("coalesce: the capture of the stream {} after call {} ({}) of the scope, so that none of its calls "
+                    "is made; begin and end the capture outside of the scope, or the scope inside of the capture",
+                    is_captured ? "began" : "ended", i + 1, call.name));
+  }
 }
 
 // NCCL may run them beside one another.

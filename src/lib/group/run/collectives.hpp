@@ -57,6 +57,7 @@ class Collectives {
   };
   PendingPtr collect(const Call& call, const Options& options);
   void check_apart(const std::vector<Collected>& calls) const;
+  void check_captures(const std::vector<Collected>& calls) const;
 
   // pieces.cpp: long calls over the host in a group whose ranks may give memory of GPUs are cut into pieces, so that
   // one is copied while another is on its way.

@@ -14,10 +14,14 @@
 // Rules
 // -----
 // What is collected. The i-forms of collectives, and Group::start(). Each returns its Work, which can be waited for
-// once the scope has ended; before, wait() and test() throw invalid_argument. Their arguments are checked at once: a
-// call that throws is not collected, and the scope goes on. All calls of a scope name the same Options::stream, or
-// none. Other calls on the group throw invalid_argument while the scope is open: those that block, messages (there is
-// batch()), and what makes memory and groups. Works from before the scope can be waited for.
+// once the scope has ended; before, wait() (also with a stream), test() and then() throw invalid_argument. Their
+// arguments are checked at once: a call that throws is not collected, and the scope goes on. All calls of a scope name
+// the same Options::stream, or none. Other calls on the group throw invalid_argument while the scope is open: those
+// that block, messages (there is batch()), and what makes memory and groups. Works from before the scope can be waited
+// for. A group of one rank collects nothing: it makes each call at once, and its Work has ended.
+//
+// Captures. A scope lies inside of a capture of its stream or outside of it: where the capture begins or ends in the
+// middle, end() throws invalid_argument, and then makes none of the calls.
 //
 // Independence. The calls have no order among them. A buffer that one of them writes must not overlap a buffer of
 // another one: end() throws invalid_argument, and then makes none of them.
@@ -53,10 +57,11 @@ class COL_EXPORT Coalescing {
   Coalescing& operator=(const Coalescing&) = delete;
 
   // Starts the calls. May block for as long as the start of a collective may, for the timeout of the first. Errors
-  // as those of the i-forms, and invalid_argument: the buffers overlap, or the scope has ended before. An error of a
-  // call that was in flight shows here too.
+  // as those of the i-forms, and invalid_argument: the buffers overlap, a capture began or ended in the scope, or the
+  // scope has ended before. An error of a call that was in flight shows here too.
   Work end();
-  // Makes none of the calls. Does nothing after the end.
+  // Makes none of the calls. Does nothing after the end. If another thread is in a call of the group, which breaks the
+  // rule above, the next call on the group breaks it.
   void cancel() noexcept;
 
  private:
