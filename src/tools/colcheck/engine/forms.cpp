@@ -96,9 +96,10 @@ bool takes(const Form& form, Operator op) {
   return op != Operator::ordered || form.built_in == nullptr || form.built_in->order != FoldOrder::any;
 }
 
-// NCCL, and col's kernels beside it, reduce no other types than NCCL's own.
+// NCCL reduces no other types than these; col's kernels beside it also the floats of 8 bits.
 bool takes(const Form& form, DType dtype) {
-  return !tools::moves_device_memory(form.backend) || !is_reduction(form.primitive) || dtype <= DType::float64;
+  return !tools::moves_device_memory(form.backend) || !is_reduction(form.primitive) || dtype <= DType::float64 ||
+         (form.algorithm == kFold && is_narrow(dtype));
 }
 
 }  // namespace col::colcheck
