@@ -71,7 +71,10 @@ std::string problem_with_room(const JobEnd& end, const Case& c) {
     std::string problem = problem_with_end(end, rank);
     if (!problem.empty()) return problem;
     const Report& report = *end.of(rank).report;
-    if (!report.good() && !is_one_of(report, {ErrorCode::resource, ErrorCode::io}))
+    // Who comes second may hear it from the first: "rank 3 ended the group (resource: …".
+    const bool is_told =
+        is_one_of(report, {ErrorCode::aborted}) && report.message.find("(resource: ") != std::string::npos;
+    if (!report.good() && !is_told && !is_one_of(report, {ErrorCode::resource, ErrorCode::io}))
       return describe(end, rank) + "; expected resource, io or success";
     problem = problem_with_time(end, rank, kShmTimeout);
     if (!problem.empty()) return problem;
