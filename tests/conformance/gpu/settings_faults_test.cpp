@@ -88,12 +88,12 @@ TEST_CASE("gpu settings: what does not fit is an error on the rank that says it,
   };
   for (const auto& [settings, says] : wrong) {
     INFO(settings);
-    const auto alike = run_threads(2, [&](int rank, Context& context) {
+    const auto alike = run_threads(2, [&, settings = settings](int rank, Context& context) {
       const OnGpu current(rank);
       join_with(context, rank, settings);
     });
     check_all(alike, {.code = ErrorCode::invalid_argument, .says = says});
-    const auto alone = run_threads(2, [&](int rank, Context& context) {
+    const auto alone = run_threads(2, [&, settings = settings](int rank, Context& context) {
       const OnGpu current(rank);
       join_with(context, rank, rank == 1 ? settings : "");
     });
@@ -128,7 +128,7 @@ TEST_CASE("gpu settings: what this NCCL is too old for is unavailable, and what 
   for (const auto& [settings, since, wanted] : given) {
     INFO(settings);
     const std::string expected = wanted;
-    const auto outcomes = run_threads(2, [&](int rank, Context& context) {
+    const auto outcomes = run_threads(2, [&, settings = settings](int rank, Context& context) {
       const OnGpu current(rank);
       Group group = join_with(context, rank, settings);
       group.barrier();

@@ -151,15 +151,16 @@ TEST_CASE("meet: a rank that is alone on its host, or in the world, needs nobody
 }
 
 TEST_CASE("meet: many ranks, each with three rounds to the store, and few keys that stay", "[group]") {
-  constexpr int kRanks = 200;
+  constexpr int kManyRanks = 200;
   const auto store = col::make_memory_store();
-  const auto outcomes = run_threads(kRanks,
+  const auto outcomes = run_threads(kManyRanks,
                                     [&](int rank, col::Context&) {
                                       const auto counting = std::make_shared<AlteredStore>(store);
-                                      const ContextSpec spec = ContextSpec::meet(counting, rank, kRanks, "job", 60s);
-                                      expect(spec.local_rank == rank && spec.local_world_size == kRanks);
+                                      const ContextSpec spec =
+                                          ContextSpec::meet(counting, rank, kManyRanks, "job", 60s);
+                                      expect(spec.local_rank == rank && spec.local_world_size == kManyRanks);
                                       // Rank 0 removes what it reads. It may have written and erased a word, too.
-                                      const int most = rank == 0 ? 2 * kRanks + 20 : 3;
+                                      const int most = rank == 0 ? 2 * kManyRanks + 20 : 3;
                                       expect(counting->rounds <= most, fmt::format("{} rounds", counting->rounds));
                                     },
                                     {.control_page = false});
