@@ -9,7 +9,6 @@
 #include <memory>
 #include <numeric>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -64,6 +63,12 @@ std::vector<int> first_ranks(int size) {
   return ranks;
 }
 
+// Until all ranks have come to that point.
+void await_all(Store& store, const std::string& point, int size) {
+  if (store.add(point, 1) == size) store.set("all " + point, "");
+  store.wait_for("all " + point, 20s);
+}
+
 }  // namespace
 
 TEST_CASE("gloo draft: ranks in any order, on any hosts, form without the store, and outlive the old group", "[gloo]") {
@@ -101,8 +106,7 @@ TEST_CASE("gloo draft: one may leave at once, while others still connect", "[glo
       const auto draft = draft_of(*old, first_ranks(kSize), rank);
       draft->hear(exchanged(*store, draft->words(), rank, kSize));
       finish(*draft, rank, kSize, store).reset();
-      store->add("ended", 1);  // nobody leaves the old group early
-      while (store->add("ended", 0) < kSize) std::this_thread::sleep_for(1ms);
+      await_all(*store, "ended", kSize);  // nobody leaves the old group early
     }));
   }
 }
@@ -118,11 +122,9 @@ TEST_CASE("gloo draft: a rank that dies after it was heard is named by all that 
       const auto old = connect({.rank = rank, .size = kSize, .store = store});
       const auto draft = draft_of(*old, first_ranks(kSize), rank);
       draft->hear(exchanged(*store, draft->words(), rank, kSize));
-      store->add("heard", 1);
-      while (store->add("heard", 0) < kSize) std::this_thread::sleep_for(1ms);
+      await_all(*store, "heard", kSize);
       if (rank == kDead) ::raise(SIGKILL);
       const auto channel = finish(*draft, rank, kSize, make_prefix_store(store, "mesh"), 10s);
-      WaitContext wait = wait_for(10s);
       std::vector<int> data(1);
       wait_for(*channel, channel->post_recv(kDead, 1, data), 10s);
     });
@@ -151,8 +153,7 @@ TEST_CASE("gloo draft: a rank that gives up while it connects ends the others at
       if (rank == 7) draft.reset();  // never calls its parent, and says nothing
       if (rank != 7) finish(*draft, rank, kSize, store, rank == 1 ? 300ms : 10s);
     });
-    store->add("ended", 1);
-    while (store->add("ended", 0) < kSize) std::this_thread::sleep_for(1ms);
+    await_all(*store, "ended", kSize);
     if (rank == 7 || !ending.code) return;
     throw Error(*ending.code, ending.text, "new", ending.rank);
   });
