@@ -21,7 +21,7 @@ begin() {
 known() {
   local took=$(($(now_ms) - began))
   echo "$1 after $took ms"
-  [ $took -le $(($2 * ${COLTEST_SLACK:-1})) ] || fail "it took $took ms"
+  [ $took -le "$(ceiling "$2")" ] || fail "it took $took ms"
 }
 
 # The one where nobody meets, and the one where the launchers meet.

@@ -80,7 +80,7 @@ for bytes in 8 4000000; do
   [ ! -s "$work/rank.0" ] && [ ! -s "$work/rank.1" ] || fail "a cut of a second: $(cat "$work"/rank.[01])"
   began=$(now_ms)
   cut_link n2
-  expect_loss "0 1" "0 1" 5500  # each blames the other, or says what the other has said first
+  expect_loss "0 1" "0 1" 5000  # each blames the other, or says what the other has said first
   mend_link n2
   nothing_left_soon
 done
@@ -90,7 +90,7 @@ start_ranks 2 "$WIRE_JOB" 8 "$work/shared.cut"
 wait_until 20 "the first calls" ready "$work/shared.cut" 4
 began=$(date +%s%3N)
 cut_link n2
-expect_loss "0 1 2 3" "0 1 2 3" 5500
+expect_loss "0 1 2 3" "0 1 2 3" 5000
 mend_link n2
 nothing_left_soon
 

@@ -1,6 +1,7 @@
 // The engine under colcheck --faults: what it says of processes that end in every way there is.
 #include "colcheck/faults/job.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -8,7 +9,9 @@
 
 #include <chrono>
 #include <filesystem>
+#include <string>
 #include <system_error>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -30,6 +33,10 @@ RankEnd run_one(const JobSpec& spec) {
   const JobEnd end = job.finish();
   CHECK(end.left_behind.empty());
   return end.ranks.at(0);
+}
+
+std::string left(const std::string& script) {
+  return Job(shell(script)).finish().left_behind;
 }
 
 bool has_children() {
@@ -194,10 +201,28 @@ TEST_CASE("fault job: a program that is not there is a rank that says so", "[col
   CHECK(end.output.find("cannot execute the program: No such file or directory") != std::string::npos);
 }
 
+TEST_CASE("fault job: what other jobs have in /dev/shm is not left behind", "[colcheck]") {
+  const std::string prefix = fmt::format("/dev/shm/col-other-{}-", ::getpid());
+  // One that is in use all the time, and one after the other that is there for a moment, as before a rank opens it.
+  const col::tools::UniqueFd used(::open((prefix + "used").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  REQUIRE(used);
+  std::jthread others([&](const std::stop_token& stop) {
+    for (int i = 0; !stop.stop_requested(); ++i) {
+      const std::string momentary = prefix + std::to_string(i);
+      ::close(::open(momentary.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+      ::unlink(momentary.c_str());
+    }
+  });
+  CHECK(left("exit 0").empty());
+  CHECK(left("touch $TMPDIR/forgotten") == "$TMPDIR/forgotten");
+  others = {};
+  std::filesystem::remove(prefix + "used");
+}
+
 TEST_CASE("fault job: what is left behind is found", "[colcheck]") {
-  // A process that outlives its rank by longer than one is given to go.
-  const auto left = [](const std::string& script) { return Job(shell(script)).finish().left_behind; };
-  CHECK(left("sleep 2.5 & exit 0").starts_with("process "));
+  const std::string process = left("sleep 1000 & exit 0");
+  REQUIRE(process.starts_with("process "));
+  ::kill(std::stoi(process.substr(std::string("process ").size())), SIGKILL);
   CHECK(left("touch $TMPDIR/forgotten") == "$TMPDIR/forgotten");
   CHECK(left("touch ${TMPDIR%/*}x").find("/col-fault-") != std::string::npos);
   const std::string name = "col-left-" + std::to_string(::getpid());

@@ -28,6 +28,7 @@
 #include <col/job.hpp>
 
 #include "launch/job/small_file.hpp"
+#include "launch/processes/job_directory.hpp"
 #include "launch/processes/program.hpp"
 #include "launch/processes/signals.hpp"
 
@@ -110,35 +111,56 @@ std::vector<std::string> names_in(const std::string& directory) {
   return launch::names_in(directory).value_or(std::vector<std::string>());
 }
 
-std::string left_process(const std::string& job_id) {
+using Found = std::vector<std::string>;  // in words
+
+// Within execve() a process has neither environment nor arguments for a moment, so nobody can tell whose it is. A
+// process of the kernel and one that has ended have no program either.
+bool is_changing_program(const std::string& process) {
+  std::error_code none;
+  return launch::read_small_file(process + "/environ").value_or("-").empty() &&
+         launch::read_small_file(process + "/cmdline").value_or("-").empty() &&
+         !std::filesystem::read_symlink(process + "/exe", none).empty();
+}
+
+void find_processes(const std::string& job_id, Found& found) {
   const std::string mark = "COL_JOB_ID=" + job_id;
   for (const std::string& name : names_in("/proc")) {
     if (!std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; })) continue;
-    const std::string environment = launch::read_small_file("/proc/" + name + "/environ").value_or("");
-    if (environment.find(mark) != std::string::npos) return fmt::format("process {}", name);
+    const std::string process = "/proc/" + name;
+    const std::string environment = launch::read_small_file(process + "/environ").value_or("");
+    if (environment.find(mark) != std::string::npos || is_changing_program(process))
+      found.push_back(fmt::format("process {}", name));
   }
-  return {};
 }
 
-std::string left_shm(const Traces& traces) {
+// Not what a process has open: a process of this job is found as such, and a file of another job is no trace of it.
+void find_shm(const Traces& traces, Found& found) {
   // File times come from a coarser clock.
   const auto since = std::chrono::system_clock::to_time_t(traces.started - kPatience);
   for (const std::string& name : names_in(traces.shm_directory)) {
     struct stat status {};
     const std::string path = traces.shm_directory + "/" + name;
     if (!name.starts_with(kShmPrefix) || ::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
-    if (status.st_uid == ::geteuid() && status.st_mtim.tv_sec >= since) return fmt::format("/dev/shm/{}", name);
+    if (status.st_uid != ::geteuid() || status.st_mtim.tv_sec < since || launch::is_in_use(path)) continue;
+    found.push_back(fmt::format("/dev/shm/{}", name));
   }
-  return {};
 }
 
-std::string left_file(const Traces& traces) {
-  for (const std::string& name : names_in(traces.scratch_directory)) return fmt::format("$TMPDIR/{}", name);
+void find_files(const Traces& traces, Found& found) {
+  for (const std::string& name : names_in(traces.scratch_directory)) found.push_back(fmt::format("$TMPDIR/{}", name));
   const std::filesystem::path own(traces.job_directory);
   for (const std::string& name : names_in(own.parent_path())) {
-    if (name != own.filename() && name.find(traces.job_id) != std::string::npos) return own.parent_path() / name;
+    if (name != own.filename() && name.find(traces.job_id) != std::string::npos)
+      found.push_back(own.parent_path() / name);
   }
-  return {};
+}
+
+Found all_of(const Traces& traces) {
+  Found found;
+  find_processes(traces.job_id, found);
+  find_shm(traces, found);
+  find_files(traces, found);
+  return found;
 }
 
 }  // namespace
@@ -266,15 +288,17 @@ void refuse_memfd() {
     throw_error(errno, "cannot filter system calls");
 }
 
-// The kernel tells nobody when the last trace is gone, and jobs of others come and go in /dev/shm too: so it is looked
-// at again for a while.
+// The kernel tells nobody when the last trace is gone, and jobs of others come and go in /dev/shm too: so what counts
+// is what is there at every look for a while.
 std::string leftover(const Traces& traces) {
-  for (const Deadline deadline = Deadline::after(kPatience);; std::this_thread::sleep_for(kPause)) {
-    std::string found = left_process(traces.job_id);
-    if (found.empty()) found = left_shm(traces);
-    if (found.empty()) found = left_file(traces);
-    if (found.empty() || deadline.expired()) return found;
+  Found left = all_of(traces);
+  for (const Deadline deadline = Deadline::after(kPatience); !left.empty() && !deadline.expired();) {
+    std::this_thread::sleep_for(kPause);
+    const Found now = all_of(traces);
+    std::erase_if(left,
+                  [&](const std::string& trace) { return std::find(now.begin(), now.end(), trace) == now.end(); });
   }
+  return left.empty() ? std::string() : left.front();
 }
 
 }  // namespace col::colcheck

@@ -82,8 +82,8 @@ struct Traces {
 };
 
 // Finds the first of these, in words: a process that carries the job's id; a file of the library in /dev/shm that was
-// made since; a file in the scratch directory, or one that has the job's id in its name beside the job's directory.
-// Empty if there is nothing. What is just being removed gets a second to go.
+// made since and that no process has open; a file in the scratch directory, or one that has the job's id in its name
+// beside the job's directory. Empty if there is nothing. What is just being removed gets a second to go.
 std::string leftover(const Traces& traces);
 
 }  // namespace col::colcheck

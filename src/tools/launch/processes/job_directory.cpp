@@ -99,17 +99,6 @@ bool has_mapped(const fs::path& process, const std::string& path) {
   return false;
 }
 
-// A process that cannot be looked into is another user's, and so has no file of this one's with mode 0600.
-bool is_in_use(const std::string& path) {
-  bool any = false;
-  for (const fs::path& process : entries_of("/proc")) {
-    if (!std::isdigit(static_cast<unsigned char>(process.filename().string().front()))) continue;
-    any = true;
-    if (has_open(process, path) || has_mapped(process, path)) return true;
-  }
-  return !any;  // no /proc: nobody knows
-}
-
 }  // namespace
 
 std::string make_job_id() {
@@ -178,6 +167,17 @@ std::optional<RankError> read_torch_error_file(const std::string& path) {
 std::optional<RankError> read_error_files(const std::string& path, const std::string& torch_path) {
   if (auto error = read_error_file(path)) return error;
   return read_torch_error_file(torch_path);
+}
+
+// A process that cannot be looked into is another user's, and so has no file of this one's with mode 0600.
+bool is_in_use(const std::string& path) {
+  bool any = false;
+  for (const fs::path& process : entries_of("/proc")) {
+    if (!std::isdigit(static_cast<unsigned char>(process.filename().string().front()))) continue;
+    any = true;
+    if (has_open(process, path) || has_mapped(process, path)) return true;
+  }
+  return !any;  // no /proc: nobody knows
 }
 
 std::vector<std::string> remove_leftover_shared_memory(const std::string& directory) {

@@ -59,6 +59,9 @@ std::optional<RankError> read_torch_error_file(const std::string& path);
 // The first one that exists, in the order of how much they say: first the rank's own by libcol, then torch's.
 std::optional<RankError> read_error_files(const std::string& path, const std::string& torch_path);
 
+// Whether a process has this file of the user's open or mapped, by that path; also true where there is no /proc.
+bool is_in_use(const std::string& path);
+
 // Removes files of col's shared memory in `directory` that belong to this user and that no process has open or mapped.
 // Returns their paths. Ranks keep such a file by name only for the moment in which others open it, and only if the
 // kernel has no memory files; so there is almost never one. If there is one, it reads all of /proc. For restarts.
