@@ -124,6 +124,7 @@ TEST_CASE("gpu split: one that fails leaves a parent alone that does not share",
 
 TEST_CASE("gpu split: one that fails in NCCL breaks a parent that shares, and says so", "[gpu]") {
   forget_faults();
+  const auto began = std::chrono::steady_clock::now();
   const auto outcomes = run_threads(2, [](int rank, Context& context) {
     const OnGpu current(rank);
     Group group = join_sharing(context, rank, 2);
@@ -139,6 +140,8 @@ TEST_CASE("gpu split: one that fails in NCCL breaks a parent that shares, and sa
   });
   forget_faults();
   check_good(outcomes);
+  // The other one has not waited for its deadline, 20 s.
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(10));
   check_nothing_left();
 }
 

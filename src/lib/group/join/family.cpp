@@ -220,11 +220,14 @@ std::unique_ptr<Channel> Family::split_channel(std::span<const int> ranks, const
     request.is_high_priority_stream = is_high_priority_stream_;
     request.settings = nccl_settings_;
   }
-  WaitContext wait = core_.waiting(Deadline::after(core_.timeout()));
+  const std::string what = fmt::format("the split for '{}'", child);
+  // It hears where the split has failed: NCCL says nothing of that to the others.
+  Diagnosis diagnosis(core_.surroundings(), {{.text = what, .collective = false, .counterparts = {}}});
+  WaitContext wait = core_.waiting(Deadline::after(core_.timeout()), &diagnosis);
   try {
     return lanes_.own().gpu->split(joins ? ranks : std::span<const int>(), request, wait);
   } catch (...) {
-    core_.fail_with_current(fmt::format("the split for '{}'", child));
+    core_.fail_with_current(diagnosis, what);
   }
 }
 
