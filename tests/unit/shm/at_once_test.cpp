@@ -1,10 +1,13 @@
 // Small messages for which no operation is made, and calls that come again, of which the first part goes out before
 // the rest: they do what any others do, or nothing has happened.
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -117,7 +120,7 @@ TEST_CASE("at once: a small message arrives, or nothing has happened", "[shm]") 
 // In one place in memory, as the group layer keeps them.
 class Caller {
  public:
-  Caller(ShmChannel& channel, int rank, int size) : channel_(channel), part_(rank, size, kMost) {}
+  Caller(ShmChannel& channel, int rank, int size, int most = kMost) : channel_(channel), part_(rank, size, most) {}
 
   static constexpr int kMost = 64;
 
@@ -161,6 +164,48 @@ TEST_CASE("at once: a call that comes again gives what it should, whatever came 
   INFO(size << " ranks, seed " << seed << "\n" << show(endings));
   CHECK(all_well(endings));
   CHECK(begun > 50);
+}
+
+TEST_CASE("at once: large calls are remembered until the group shares memory", "[shm]") {
+  constexpr Collective kAll[] = {Collective::allreduce, Collective::allgather, Collective::gather,
+                                 Collective::scatter,   Collective::broadcast, Collective::alltoall};
+  constexpr int kLarge = 60'000, kSteps = 60;
+  const int size = GENERATE(2, 3);
+  const auto seed = std::random_device{}();
+  std::atomic<int> begun_before{0}, begun_after{0};
+  std::barrier all(size);
+  std::vector<std::string> words(static_cast<std::size_t>(size));
+  const auto endings = run_ranks(size, [&](int rank, ShmChannel& channel) {
+    std::mt19937 common(seed), own(seed + static_cast<unsigned>(rank) + 1);
+    Caller caller(channel, rank, size, kLarge);
+    Again call;
+    const auto repeat = [&](int from, std::atomic<int>& begun) {
+      for (int step = from; step < from + kSteps; ++step) {
+        if (step == 0 || step % 4 == 2) {  // the same call before and after the memory is shared
+          call.collective = kAll[common() % std::size(kAll)];
+          call.count = common() % 2 == 0 ? kLarge : kLarge - 1;
+          call.root = static_cast<int>(common() % static_cast<unsigned>(size));
+        }
+        begun += caller.make(call, step, own() % 4 != 0, static_cast<std::uint64_t>(step) + 1) ? 1 : 0;
+      }
+    };
+    repeat(0, begun_before);
+    const auto exchange = [&](const std::string& said) {
+      words[static_cast<std::size_t>(rank)] = said;
+      all.arrive_and_wait();
+      const std::vector<std::string> heard = words;
+      all.arrive_and_wait();
+      return heard;
+    };
+    WaitContext wait = wait_for(std::chrono::seconds(20));
+    const std::shared_ptr<void> memory = channel.allocate(4096, exchange, wait);
+    expect(memory != nullptr, "memory that all share");
+    repeat(kSteps, begun_after);
+  });
+  INFO(size << " ranks, seed " << seed << "\n" << show(endings));
+  CHECK(all_well(endings));
+  CHECK(begun_before > 5);
+  CHECK(begun_after == 0);
 }
 
 TEST_CASE("at once: a call that comes again beside another one is a mismatch on all ranks", "[shm]") {

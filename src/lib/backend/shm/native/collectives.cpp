@@ -329,6 +329,11 @@ int Collectives::looks() const noexcept {
 
 // ---- The parts of a call
 
+// What went through slots as there was no memory of col::alloc() has to ask once there is.
+bool Collectives::knows(const Remembered& known, const Request& request) const noexcept {
+  return known.is_of(request) && !(known.may_be_symmetric && heap_.any());
+}
+
 bool Collectives::Remembered::is_of(const Request& again) const noexcept {
   const auto is_same = [](const auto& a, const auto& b) {
     return a.data == b.data && a.count == b.count && a.dtype == b.dtype;
@@ -344,7 +349,7 @@ Collectives::Remembered& Collectives::remembered(const Request& request) noexcep
 // A call in its caller's memory, with nothing before it.
 void Collectives::begin_alone(const Request& request) {
   Remembered& known = remembered(request);
-  if (!known.is_of(request)) {
+  if (!knows(known, request)) {
     begin(request);
     remember(known);
     return;
@@ -364,7 +369,7 @@ bool Collectives::begin_at_once(const Request& request) noexcept {
   begun_ = nullptr;
   if (head_ != nullptr || !queue_.empty() || conflict_) return false;
   const Remembered& known = remembered(request);
-  if (!known.is_of(request)) return false;
+  if (!knows(known, request)) return false;
   ++made_;
   begun_ = &request;
   begin_again(known, request);
@@ -376,8 +381,11 @@ bool Collectives::begin_at_once(const Request& request) noexcept {
 void Collectives::remember(Remembered& place) {
   const Request& request = *head_;
   if (request.op.kind() != Op::Kind::builtin || row_of(request.collective).has_counts()) return;
-  if (SymmetricCollective::suits(request, size_, tuning_) || CmaCollective::suits(request, size_, tuning_)) return;
+  if (CmaCollective::suits(request, size_, tuning_)) return;
+  const bool may_be_symmetric = SymmetricCollective::suits(request, size_, tuning_);
+  if (may_be_symmetric && heap_.any()) return;
   place.request = &request;
+  place.may_be_symmetric = may_be_symmetric;
   place.in = request.in;
   place.out = request.out;
   place.collective = request.collective;

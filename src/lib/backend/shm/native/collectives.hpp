@@ -82,7 +82,7 @@ class Collectives {
     int root = 0;
     std::optional<Movement> movement = {};
     Pattern pattern = {};
-    bool own_comes_last = false;
+    bool own_comes_last = false, may_be_symmetric = false;
 
     bool is_of(const Request& again) const noexcept;
   };
@@ -102,6 +102,7 @@ class Collectives {
   void begin_again(const Remembered& known, const Request& request);
   void enter(const Request& request);
   Remembered& remembered(const Request& request) noexcept;
+  bool knows(const Remembered& known, const Request& request) const noexcept;
   void remember(Remembered& place);
   bool move_head_on(WaitContext* wait);
   template <class Moves>
