@@ -66,11 +66,12 @@ expect_all_good() {
 # ready PATH NUMBER: that many ranks have made their first call.
 ready() { [ "$(find "$(dirname "$1")" -name "$(basename "$1").*" | wc -l)" -eq "$2" ]; }
 
-# ceiling MS: how long what is promised within MS may take here: a machine that others share stands still for seconds,
-# now and then.
+# ceiling MS: what is promised within MS milliseconds may take so long in a test: a machine that others share stands still
+# for seconds, now and then.
 ceiling() { echo $(($1 * ${COLTEST_SLACK:-3})); }
 
-# expect_loss RANKS BLAMED LIMIT [CODES]: these ranks have said so within LIMIT ms, since $began, and have named one of BLAMED.
+# expect_loss RANKS BLAMED LIMIT [CODES]: these ranks have said so within the ceiling of LIMIT ms, since $began, and have
+# named one of BLAMED.
 said_by() {
   local rank code named at rest
   for rank in $1; do

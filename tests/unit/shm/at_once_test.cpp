@@ -1,7 +1,6 @@
 // Small messages for which no operation is made, and calls that come again, of which the first part goes out before
 // the rest: they do what any others do, or nothing has happened.
 #include <atomic>
-#include <barrier>
 #include <chrono>
 #include <cstdint>
 #include <iterator>
@@ -173,8 +172,8 @@ TEST_CASE("at once: large calls are remembered until the group shares memory", "
   const int size = GENERATE(2, 3);
   const auto seed = std::random_device{}();
   std::atomic<int> begun_before{0}, begun_after{0};
-  std::barrier all(size);
-  std::vector<std::string> words(static_cast<std::size_t>(size));
+  std::atomic<int> said{0};
+  std::vector<std::string> words(100);  // of one exchange after the other
   const auto endings = run_ranks(size, [&](int rank, ShmChannel& channel) {
     std::mt19937 common(seed), own(seed + static_cast<unsigned>(rank) + 1);
     Caller caller(channel, rank, size, kLarge);
@@ -190,12 +189,15 @@ TEST_CASE("at once: large calls are remembered until the group shares memory", "
       }
     };
     repeat(0, begun_before);
-    const auto exchange = [&](const std::string& said) {
-      words[static_cast<std::size_t>(rank)] = said;
-      all.arrive_and_wait();
-      const std::vector<std::string> heard = words;
-      all.arrive_and_wait();
-      return heard;
+    const auto exchange = [&, begin = 0](const std::string& own_words) mutable {
+      words.at(static_cast<std::size_t>(begin + rank)) = own_words;
+      ++said;
+      for (const Deadline deadline = Deadline::after(std::chrono::seconds(20)); said < begin + size;
+           std::this_thread::yield())
+        expect(!deadline.expired(), "the others say something, too");
+      const auto first = words.begin() + begin;
+      begin += size;
+      return std::vector<std::string>(first, first + size);
     };
     WaitContext wait = wait_for(std::chrono::seconds(20));
     const std::shared_ptr<void> memory = channel.allocate(4096, exchange, wait);
