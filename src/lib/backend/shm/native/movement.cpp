@@ -4,6 +4,7 @@
 
 #include "core/kernels/mixed.hpp"
 #include "core/kernels/reduce.hpp"
+#include "core/kernels/to_others.hpp"
 
 namespace col::shm_backend {
 namespace {
@@ -102,14 +103,15 @@ void Movement::copy_in(std::byte* to, std::size_t begin, std::size_t count) cons
   if (scaled_)
     core::premultiply_to(request_.op.scale(), dtype_, from, wide_, to, count);
   else
-    core::copy(to, from, count * size_of_, core::Stores::cached);
+    core::copy_to_others(to, from, count * size_of_);
 }
 
 void Movement::put(std::uint64_t index, std::uint64_t step) const {
-  if (simple_bytes_ != 0) {
-    std::memcpy(area_.data(rank_, step, simple_bytes_), row_.in == Extent::nothing ? output() : input(), simple_bytes_);
-    return;
-  }
+  if (simple_bytes_ == 0 || simple_bytes_ >= core::kLeastWhole) return put_chunk(index, step);
+  std::memcpy(area_.data(rank_, step, simple_bytes_), row_.in == Extent::nothing ? output() : input(), simple_bytes_);
+}
+
+void Movement::put_chunk(std::uint64_t index, std::uint64_t step) const {
   std::byte* const to = slot(rank_, index, step);
   if (by_blocks_) {
     for (int peer = 0; peer < size_; ++peer) {
@@ -138,6 +140,10 @@ void Movement::fold(std::uint64_t index, std::uint64_t step) const {
                static_cast<std::size_t>(size_), {output(), stores_}, {}, length_);
     return;
   }
+  fold_chunk(index, step);
+}
+
+void Movement::fold_chunk(std::uint64_t index, std::uint64_t step) const {
   ElementRange part = chunk(index, form_ == Form::fold_own ? block(rank_, request_.in_counts).count : length_);
   std::size_t own = part.begin;  // where this rank's input begins
   std::size_t place_in_slot = 0;
@@ -159,19 +165,21 @@ void Movement::fold(std::uint64_t index, std::uint64_t step) const {
     sources_[static_cast<std::size_t>(rank)] =
         from_slot ? slot(rank, index, step) + place_in_slot : input() + own * size_of_;
   }
-  core::FoldTarget out, shown;
   const bool shows = form_ == Form::fold_slices || (form_ == Form::fold_slices_at && !is_root());
+  std::byte* const shown = shows ? slot(rank_, index, step) + place_in_slot : nullptr;
   // A result that is narrower than the inputs would overwrite those that are still to be read: it goes there
   // afterwards.
   const bool shows_later = shows && wide_;
-  if (shows && !wide_) shown = {slot(rank_, index, step) + place_in_slot, core::Stores::cached};
   // On ranks other than the root, an output has no meaning.
+  core::FoldTarget out;
   if (form_ != Form::fold_slices_at || is_root())
     out = {output() + part.begin * size_of_, shows_later ? core::Stores::cached : stores_};
-  core::fold(request_.op, dtype_, wide_, sources_.first(static_cast<std::size_t>(end)), static_cast<std::size_t>(size_),
-             out, shown, part.count);
-  if (shows_later)
-    core::copy(slot(rank_, index, step) + place_in_slot, out.data, part.count * size_of_, core::Stores::cached);
+  const std::span<const std::byte*> inputs = sources_.first(static_cast<std::size_t>(end));
+  const auto ranks = static_cast<std::size_t>(size_);
+  if (shows && !shows_later)
+    return core::fold_to_others(request_.op, dtype_, false, inputs, ranks, out, shown, part.count);
+  core::fold(request_.op, dtype_, wide_, inputs, ranks, out, {}, part.count);
+  if (shows_later) core::copy_to_others(shown, out.data, part.count * size_of_);
 }
 
 void Movement::take(std::uint64_t index, std::uint64_t step, int peer) const {

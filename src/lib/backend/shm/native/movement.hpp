@@ -97,6 +97,9 @@ class Movement {
   std::byte* slot(int rank, std::uint64_t index, std::uint64_t step) const noexcept;
   // The place in a slot of the chunk of a rank's block.
   std::size_t place(int rank) const noexcept { return static_cast<std::size_t>(rank) * chunk_ * in_size_; }
+  // Not inlined: put() and fold() of a small vector stay short.
+  [[gnu::noinline]] void put_chunk(std::uint64_t index, std::uint64_t step) const;
+  [[gnu::noinline]] void fold_chunk(std::uint64_t index, std::uint64_t step) const;
   void copy_in(std::byte* to, std::size_t begin, std::size_t count) const;
 
   void copy_out(std::size_t begin, const std::byte* from, std::size_t count) const;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/kernels/to_others.hpp"
+
 namespace col::shm_backend {
 namespace {
 
@@ -129,23 +131,26 @@ void SymmetricCollective::run(const Rest& rest) {
 void SymmetricCollective::fold_into(std::span<std::byte* const> targets, ElementRange from, std::size_t shift,
                                     const Rest& rest) {
   const auto place = [&](std::byte* target, std::size_t begin) { return target + (begin - shift) * size_of_; };
-  // With more than two, the result is made once, in the first cache, and copied to all. Where it replaces the inputs,
-  // that is the first target; where it does not, the targets are written past the caches, and it needs a place.
-  const bool copies = targets.size() > 2;
-  const bool by_block = copies && stores_ == core::Stores::streaming;
+  // Past the caches to two targets in one pass. Else the result is made once, in the first cache, and copied to all: it
+  // is made in this rank's own output, unless that gets none or is written past the caches.
+  const bool streams = stores_ == core::Stores::streaming;
+  const bool copies = streams ? targets.size() > 2 : targets.size() > 1 || targets[0] != own_output();
+  const bool by_block = copies && (streams || targets.size() == 1);
   alignas(kAlignment) std::array<std::byte, kBlockBytes> block;
   const std::size_t most = (copies ? kBlockBytes : kBetweenRests) / size_of_;
   std::size_t until_rest = 0;
   for (std::size_t done = 0; done < from.count; done += most) {
-    const std::size_t begin = from.begin + done, count = std::min(most, from.count - done);
+    const std::size_t begin = from.begin + done, count = std::min(most, from.count - done), bytes = count * size_of_;
     for (std::size_t rank = 0; rank < sources_.size(); ++rank) sources_[rank] = inputs_[rank] + begin * size_of_;
-    core::FoldTarget first{place(targets[0], begin), stores_}, second;
-    if (by_block) first = {block.data(), core::Stores::cached};
-    if (targets.size() == 2) second = {place(targets[1], begin), stores_};
+    core::FoldTarget first{block.data()}, second;
+    if (!by_block) first = {place(copies ? own_output() : targets[0], begin), stores_};
+    if (!copies && targets.size() == 2) second = {place(targets[1], begin), stores_};
     core::fold(request_.op, dtype_, false, sources_, sources_.size(), first, second, count);
-    for (std::size_t i = by_block ? 0 : 1; copies && i < targets.size(); ++i)
-      core::copy(place(targets[i], begin), first.data, count * size_of_, stores_);
-    until_rest += count * size_of_;
+    for (std::size_t i = 0; copies && i < targets.size(); ++i) {
+      std::byte* const to = place(targets[i], begin);
+      if (to != first.data) copy_block(to, first.data, bytes);
+    }
+    until_rest += bytes;
     if (until_rest < kBetweenRests) continue;
     until_rest = 0;
     rest();
@@ -161,13 +166,21 @@ void SymmetricCollective::copy_slice(const Rest& rest) {
     const std::size_t begin = (mine.begin + done) * size_of_, bytes = std::min(most, mine.count - done) * size_of_;
     for (std::size_t rank = 0; rank < outputs_.size(); ++rank) {
       if (static_cast<int>(rank) != request_.root)
-        core::copy(outputs_[rank] + begin, outputs_[static_cast<std::size_t>(request_.root)] + begin, bytes, stores_);
+        copy_block(outputs_[rank] + begin, outputs_[static_cast<std::size_t>(request_.root)] + begin, bytes);
     }
     until_rest += bytes;
     if (until_rest < kBetweenRests) continue;
     until_rest = 0;
     rest();
   }
+}
+
+// To the memory of any rank.
+void SymmetricCollective::copy_block(std::byte* to, const std::byte* from, std::size_t bytes) const {
+  if (stores_ == core::Stores::streaming)
+    core::copy(to, from, bytes, stores_);
+  else
+    core::copy_to_others(to, from, bytes);
 }
 
 void SymmetricCollective::copy(std::byte* to, const std::byte* from, std::size_t bytes, const Rest& rest) const {

@@ -54,7 +54,10 @@ class SymmetricCollective {
   ElementRange slice(std::size_t count) const noexcept { return slice_of(rank_, size_, count, size_of_); }
   void fold_into(std::span<std::byte* const> targets, ElementRange from, std::size_t shift, const Rest& rest);
   void copy_slice(const Rest& rest);
+  void copy_block(std::byte* to, const std::byte* from, std::size_t bytes) const;
   void copy(std::byte* to, const std::byte* from, std::size_t bytes, const Rest& rest) const;
+
+  std::byte* own_output() const noexcept { return outputs_[static_cast<std::size_t>(rank_)]; }
 
   const Request& request_;
   const int rank_, size_;
