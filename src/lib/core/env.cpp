@@ -95,7 +95,7 @@ constexpr std::array kTable = {
     Variable{"COL_ISA", "baseline | avx2 | avx512", "the best that this processor has",
              "With which instructions the library reduces and converts. The results are the same, bit by bit.", false},
     Variable{"COL_CALIBRATE", "auto | off | now | kept", "auto",
-             "Whether the first group of a job over shared memory measures what the machine takes (2 ms at most), to "
+             "Whether the first group of a job over shared memory measures what the machine takes (10 ms at most), to "
              "choose between ways that give the same bits: by `auto` unless an earlier job has, whose file in the "
              "cache folder is not older than 7 days; `now` always. By `off`, slots of the smallest size are used, "
              "and no copies by the kernel; by `kept` too, unless there is such a file, which is then believed whatever "

@@ -20,8 +20,7 @@
 namespace col::shm_backend {
 namespace {
 
-// A job that starts beside others gives up after this time: values that are nowhere bad serve it well enough.
-constexpr Duration kMostTime = std::chrono::milliseconds(2), kMostProbing = std::chrono::microseconds(500);
+constexpr Duration kMostProbing = std::chrono::microseconds(500);
 
 [[noreturn]] void refuse(const char* name, const std::string& value, const char* allowed) {
   throw Error(ErrorCode::invalid_argument, fmt::format("{}={} is none of {}", name, value, allowed));
@@ -67,7 +66,7 @@ CalibrationSettings CalibrationSettings::of_environment() {
 
 Tuning Calibrator::tuning(const GroupShape& shape, const CalibrationSettings& settings) {
   return tuning(shape, settings,
-                {.measure_costs = [] { return measure_costs(kMostTime); },
+                {.measure_costs = [] { return measure_costs(kMostMeasuring, kPatience); },
                  .measure_line = [] { return measure_line(kMostProbing); },
                  .folder = KeptCosts::usual_folder(),
                  .machine = machine_kind(shape.size),
@@ -119,8 +118,9 @@ Calibrator::Known Calibrator::find_out(CalibrationSettings::When when, const Sur
   const auto costs = surroundings.measure_costs();
   const auto time = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
   if (!costs) {
-    core::log::info("calibration: no second processor was free for {} us; slots of the smallest size are used",
-                    time.count());
+    core::log::info(
+        "calibration: given up after {} us, as no second processor was free; slots of the smallest size are used",
+        time.count());
     return {};
   }
   const std::string failed = kept.write(*costs);

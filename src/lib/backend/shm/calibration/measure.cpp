@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <system_error>
 #include <thread>
 
@@ -20,6 +21,7 @@
 #include "backend/shm/native/waiter.hpp"
 #include "backend/shm/segment/layout.hpp"
 #include "core/kernels/fold.hpp"
+#include "core/kernels/to_others.hpp"
 
 namespace col::shm_backend {
 namespace {
@@ -74,10 +76,11 @@ class Memory {
 // Thrown where the time is over, on either side.
 struct Late {};
 
-// The calling thread (side 0) and its helper (side 1). Both run the same function; each counts what it tells.
+// The calling thread (side 0) and its helper (side 1). Both run the same function; each counts what it tells. Neither
+// waits for the other longer than `patience`, nor past `end`.
 class Pair {
  public:
-  explicit Pair(Clock::time_point end) : end_(end), own_processor_(::sched_getcpu()) {
+  Pair(Clock::time_point end, Duration patience) : end_(end), patience_(patience), own_processor_(::sched_getcpu()) {
     // The program's signals are for its own threads.
     sigset_t all, before;
     sigfillset(&all);
@@ -86,8 +89,12 @@ class Pair {
       helper_ = std::thread([this] { help(); });
     } catch (const std::system_error&) {  // no thread to be had
       ended_.store(true, std::memory_order_relaxed);
+      settled_.set_value();
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    // It begins on the processors of this thread, and colrun binds ranks to one. If this thread polled there, the
+    // helper could not even move away before the kernel takes the processor from it, some milliseconds later.
+    settled_.get_future().wait_until(std::min(end_, Clock::now() + patience_));
   }
   ~Pair() { end(); }
   Pair(const Pair&) = delete;
@@ -119,8 +126,10 @@ class Pair {
   void hear(int side) {
     const auto& told = sides_[1 - side].told;
     const std::uint64_t next = ++sides_[side].heard;
+    Clock::time_point last = end_;
     for (int look = 1; told.load(std::memory_order_acquire) < next; ++look) {
-      if (look % kLooksBetweenClocks == 0 && (ended_.load(std::memory_order_relaxed) || Clock::now() > end_))
+      if (look == kLooksBetweenClocks) last = std::min(end_, Clock::now() + patience_);
+      if (look % kLooksBetweenClocks == 0 && (ended_.load(std::memory_order_relaxed) || Clock::now() > last))
         throw Late();
       pause_briefly();
     }
@@ -139,14 +148,19 @@ class Pair {
   }
 
   void help() noexcept {
+    bool has_moved = false;
     try {
       const cpu_set_t beside = processors_beside(own_processor_);
-      if (CPU_COUNT(&beside) > 0 && ::sched_setaffinity(0, sizeof beside, &beside) == 0) {
-        for (;;) {
-          hear(1);
-          (*task_)(1);
-          tell(1);
-        }
+      has_moved = CPU_COUNT(&beside) > 0 && ::sched_setaffinity(0, sizeof beside, &beside) == 0;
+    } catch (...) {  // no memory: no help
+    }
+    if (!has_moved) ended_.store(true, std::memory_order_relaxed);
+    settled_.set_value();
+    try {
+      while (has_moved) {
+        hear(1);
+        (*task_)(1);
+        tell(1);
       }
     } catch (...) {  // the end
     }
@@ -154,9 +168,11 @@ class Pair {
   }
 
   const Clock::time_point end_;
+  const Duration patience_;
   const int own_processor_;
   Side sides_[2];
   std::atomic<bool> ended_{false};
+  std::promise<void> settled_;  // the helper is on a processor of its own, or has found none
   const Task* task_ = nullptr;
   std::thread helper_;
 };
@@ -178,7 +194,7 @@ std::uint64_t line_of(Pair& pair) {
   return best_of(pair, kTries, lines) / (2 * kLines);
 }
 
-void carry(std::byte* to, const std::byte* from, std::size_t bytes) {
+void take(std::byte* to, const std::byte* from, std::size_t bytes) {
   core::copy(to, from, bytes, core::Stores::cached);
 }
 
@@ -223,8 +239,10 @@ class Measuring {
         const std::size_t parts = bytes / kPart;
         for (std::size_t part = 0; part < parts; ++part) {
           if (side == 1 || part >= kSlots) pair_.hear(side);  // for side 0: that a slot is free again
-          carry(side == 0 ? slot(0, part, kPart) : buffer(1) + part * kPart,
-                side == 0 ? buffer(0) + part * kPart : slot(0, part, kPart), kPart);
+          if (side == 0)
+            core::copy_to_others(slot(0, part, kPart), buffer(0) + part * kPart, kPart);
+          else
+            take(buffer(1) + part * kPart, slot(0, part, kPart), kPart);
           pair_.tell(side);
         }
         for (std::size_t left = std::min(parts, kSlots); side == 0 && left > 0; --left) pair_.hear(0);
@@ -257,10 +275,10 @@ class Measuring {
         const std::size_t bytes = kSlotSizes[which];
         const std::uint64_t time = pair_.run([&](int side) {
           for (std::size_t step = 0; step < kSlots; ++step) {
-            carry(slot(side, step, bytes), buffer(side), bytes);
+            core::copy_to_others(slot(side, step, bytes), buffer(side), bytes);
             pair_.tell(side);
             pair_.hear(side);
-            carry(buffer(side), slot(1 - side, step, bytes), bytes);
+            take(buffer(side), slot(1 - side, step, bytes), bytes);
           }
         });
         best[which] = std::min(best[which], time / (kSlots * bytes >> 10));
@@ -288,11 +306,11 @@ class Measuring {
 
 }  // namespace
 
-std::optional<Costs> measure_costs(Duration most) {
+std::optional<Costs> measure_costs(Duration most, Duration patience) {
   const Clock::time_point end = Clock::now() + most;
   const Memory memory;
   if (!memory.is_there()) return std::nullopt;
-  Pair pair(end);
+  Pair pair(end, patience);
   try {
     return Measuring(pair, memory).run();
   } catch (const Late&) {
@@ -301,7 +319,7 @@ std::optional<Costs> measure_costs(Duration most) {
 }
 
 std::optional<std::uint64_t> measure_line(Duration most) {
-  Pair pair(Clock::now() + most);
+  Pair pair(Clock::now() + most, most);
   try {
     return line_of(pair);
   } catch (const Late&) {

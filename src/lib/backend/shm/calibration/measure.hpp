@@ -6,6 +6,7 @@
 // runs on the machine hardly shows.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
@@ -16,8 +17,13 @@
 
 namespace col::shm_backend {
 
-// Nothing if there is no second processor, or if `most` did not suffice. Throws nothing but bad_alloc.
-std::optional<Costs> measure_costs(Duration most);
+// What a job that starts beside others may lose: values that are nowhere bad serve it well enough. Where a second
+// processor is free, all takes 1 to 4 ms, and serves the jobs of the next days.
+inline constexpr Duration kMostMeasuring = std::chrono::milliseconds(10), kPatience = std::chrono::milliseconds(2);
+
+// Nothing if there is no second processor, if the other thread was not heard of for `patience`, or if `most` did not
+// suffice for all. Throws nothing but bad_alloc.
+std::optional<Costs> measure_costs(Duration most, Duration patience);
 
 // Costs::line alone, which shows the state that the machine is in.
 std::optional<std::uint64_t> measure_line(Duration most);
