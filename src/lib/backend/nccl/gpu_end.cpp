@@ -35,7 +35,8 @@ void GpuEnd::hold_up(Stream stream) const {
   const CudaDriver& cuda = device_->cuda();
   const CUresult result =
       cuda.StreamWaitEvent(static_cast<CUstream>(stream.handle), event_->get(), CU_EVENT_WAIT_DEFAULT);
-  if (result == CUDA_ERROR_CAPTURED_EVENT)
+  // The documented answer, and that of the driver 580.159.
+  if (is_captured_ && (result == CUDA_ERROR_CAPTURED_EVENT || result == CUDA_ERROR_INVALID_VALUE))
     throw Error(
         ErrorCode::invalid_argument,
         "the operation is part of a graph whose capture has ended: it runs when the graph is launched, so let the "

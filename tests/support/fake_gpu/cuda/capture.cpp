@@ -79,7 +79,7 @@ CUresult join_capture(const std::shared_ptr<Stream>& stream, const Event& event)
     stream->capture->invalid = capture->invalid = true;
     return CUDA_ERROR_STREAM_CAPTURE_MERGE;
   }
-  if (capture->origin == nullptr) return CUDA_ERROR_CAPTURED_EVENT;  // its capture has ended
+  if (capture->origin == nullptr) return CUDA_ERROR_INVALID_VALUE;  // its capture has ended; so says 580.159
   if (capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (stream->capture == nullptr) {
     stream->capture = capture;
