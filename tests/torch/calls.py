@@ -6,7 +6,7 @@ import warnings
 import torch
 import torch.distributed as dist
 
-from trial import UNTOUCHED
+from trial import DEVICE, UNTOUCHED
 
 warnings.filterwarnings("ignore", category=UserWarning, module="torch.distributed")
 warnings.filterwarnings("ignore", category=FutureWarning)
@@ -72,7 +72,7 @@ def reduce(trial, count, op="SUM"):
 
 def slices(trial, sizes):
     """Outputs that follow one another in memory, as many libraries pass them."""
-    return list(torch.full((sum(sizes),), UNTOUCHED).to(trial.dtype).split(sizes))
+    return list(torch.full((sum(sizes),), UNTOUCHED, device=DEVICE).to(trial.dtype).split(sizes))
 
 
 def all_gather(trial, count):
@@ -138,8 +138,9 @@ def scatter_slices(trial, count):
     root = trial.random.randrange(trial.size)
     whole = trial.values(trial.size * count)
     out = trial.empty(count)
-    trial.call(dist.scatter, out, list(whole.split(count)) if trial.rank == root and count else
-               [whole] * trial.size if trial.rank == root else None, src=root)
+    given = whole.to(DEVICE)
+    trial.call(dist.scatter, out, list(given.split(count)) if trial.rank == root and count else
+               [given] * trial.size if trial.rank == root else None, src=root)
     return [(out, whole[trial.rank * count : (trial.rank + 1) * count])]
 
 

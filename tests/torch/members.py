@@ -24,6 +24,8 @@ def _join(store, rank, size):
     import col.torch  # noqa: F401
 
     torch.set_num_threads(1)
+    if torch.cuda.is_available():
+        torch.cuda.set_device(rank % torch.cuda.device_count())
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     dist.init_process_group("col", init_method=f"file://{store}/torch", rank=rank, world_size=size, timeout=LIMIT)
     gloo = dist.new_group(backend="gloo", timeout=LIMIT)

@@ -4,6 +4,7 @@ A test's function makes a Trial, whose values every rank can compute for all ran
 each tensor afterwards. The same function runs on Gloo, which thereby confirms what is expected, wherever Gloo has the call.
 """
 
+import os
 import random
 import time
 from datetime import timedelta
@@ -20,6 +21,9 @@ NUMBERS = [dtype for dtype in DTYPES if dtype not in (torch.bool, torch.complex6
 # How a tensor lies in memory, and how a call is waited for.
 LAYOUTS = ["plain", "transposed", "strided", "offset", "grad"]
 WAYS = ["sync", "wait", "timed", "poll", "future", "then"]
+
+# Where the tensors are: "cuda" on a machine with GPUs (docs/gpu-first-run.md).
+DEVICE = torch.device(os.environ.get("COL_TEST_DEVICE", "cpu"))
 
 UNTOUCHED = 77  # what is in outputs before a call; no value is ever that
 
@@ -41,15 +45,16 @@ class Trial:
         return [self.values(*shape) for _ in range(self.size)]
 
     def lay(self, values):
-        """A copy that lies in memory as the trial wants."""
+        """A copy on the trial's device that lies in memory as the trial wants."""
+        values = values.to(DEVICE)
         if self.layout == "transposed" and values.dim() == 2:
             return values.t().contiguous().t()
         if self.layout == "strided":
-            room = torch.full((*values.shape, 2), UNTOUCHED).to(values.dtype)
+            room = torch.full((*values.shape, 2), UNTOUCHED).to(values)
             room[..., 0] = values
             return room[..., 0]
         if self.layout == "offset":
-            room = torch.full((values.numel() + 3,), UNTOUCHED).to(values.dtype)
+            room = torch.full((values.numel() + 3,), UNTOUCHED).to(values)
             room[1 : 1 + values.numel()] = values.reshape(-1)
             return room[1 : 1 + values.numel()].view(values.shape)
         if self.layout == "grad" and (values.dtype.is_floating_point or values.dtype.is_complex):
@@ -98,7 +103,7 @@ def timeout_of(seconds):
 def check(call, trial, pairs):
     """Compares what the tensors hold with what they must."""
     for place, (actual, expected) in enumerate(pairs):
-        actual = actual.detach()
+        actual = actual.detach().cpu()
         assert actual.dtype == expected.dtype and actual.shape == expected.shape, (actual.dtype, expected.dtype)
         assert torch.equal(actual, expected), (
             f"{call.__name__}, output {place} of rank {trial.rank} of {trial.size}, "
@@ -114,6 +119,8 @@ def compare(groups, start, call, *args, **how):
 
 def confirm(groups, start, call, *args, **how):
     """Makes the call on Gloo. Returns whether Gloo has it. Some of Gloo's calls crash if there are no elements."""
+    if DEVICE.type != "cpu":
+        return False
     trial = Trial(groups.gloo, groups.rank, groups.size, start, **how)
     try:
         pairs = call(trial, *args)

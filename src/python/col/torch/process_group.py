@@ -363,6 +363,8 @@ class ProcessGroup(dist.ProcessGroup):
     # ---- Barriers, and the end
 
     def barrier(self, opts: Any = None) -> Any:
+        if self._cuda is not None:  # what came before on GPUs may still run there: only streams have waited for it
+            self._gpu_stream().synchronize()
         return self._begin(self._cpu, [("barrier", {})], [], None, opts)
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
@@ -382,7 +384,7 @@ class ProcessGroup(dist.ProcessGroup):
         works, self._together = self._together or [], None
         return Work(
             [one for work in works for one in work._works], [output for work in works for output in work._outputs],
-            layout.in_order(*(work._finish for work in works)),
+            layout.in_order(*(work._finish for work in works)), next((work._stream for work in works if work._stream), None),
         )
 
     start_coalescing = _start_coalescing
@@ -408,9 +410,14 @@ class ProcessGroup(dist.ProcessGroup):
             raise Unavailable(f"{call}: backend 'col' has nothing for tensors on {device}; move them to the CPU with cpu()")
         with self._lock:
             if self._cuda is None:  # like NCCL's: the first call on GPUs is one of all ranks
-                self._cuda = self._job.context.init_group(
-                    self._name + " cuda", "nccl", self._timeout, rank=self._rank, world_size=self._size)
+                torch.cuda.synchronize(device)  # col takes the GPU whose context this thread has; some have none yet
+                with torch.cuda.device(device):
+                    self._cuda = self._job.context.init_group(
+                        self._name + " cuda", "nccl", self._timeout, rank=self._rank, world_size=self._size)
         return self._cuda
+
+    def _gpu_stream(self) -> Any:
+        return torch.cuda.current_stream(torch.device(self._cuda.device))
 
     def _begin(
         self, group: _col.Group, calls: Sequence[tuple[str, dict[str, Any]]], outputs: Any, finish: layout.Finish, opts: Any,
@@ -432,11 +439,13 @@ class ProcessGroup(dist.ProcessGroup):
             more["timeout"] = timeout
         elif self._changed_timeout is not None:
             more["timeout"] = self._changed_timeout
+        stream = None
         if group is not self._cpu:
-            more["stream"] = torch.cuda.current_stream().cuda_stream
+            stream = self._gpu_stream()
+            more["stream"] = stream.cuda_stream
         # The i-form also where torch waits at once: one rank may wait and another not (DDP's join() does so), and col's blocking
         # calls do not match its i-forms.
-        work = Work([getattr(group, "i" + call)(**own, **more) for call, own in calls], outputs, finish)
+        work = Work([getattr(group, "i" + call)(**own, **more) for call, own in calls], outputs, finish, stream)
         if self._together is not None:
             self._together.append(work)
         return work

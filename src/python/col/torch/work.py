@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 
 from .. import _col
-from ..errors import Error, Timeout
+from ..errors import Error, Timeout, Unavailable
 
 TorchWork: Any = getattr(dist, "Work", None) or torch._C._distributed_c10d.Work
 
@@ -41,16 +41,37 @@ def _wait(work: _col.Work, until: Optional[float]) -> None:
         raise work.error
 
 
+def _let_stream_wait(work: _col.Work, device: Any) -> bool:
+    """The current stream waits for the operation, and not the host. Returns False where only the host sees the end."""
+    try:
+        work.wait(stream=torch.cuda.current_stream(device).cuda_stream)
+    except Unavailable:
+        return False
+    work.then(_nothing)  # counts the timeout and notices lost ranks: nobody does so for a stream
+    return True
+
+
+def _nothing(_: Optional[BaseException]) -> None:
+    pass
+
+
 class Work(TorchWork):
     """One or several operations of col, and what is left to do once they have ended: copies to where the caller wants it.
 
     torch waits for it in several ways: wait() from Python, wait() from C++ with a timeout of zero for none, and the future,
     which DDP waits for in C++. Only who asks for the future starts col's progress thread, which completes it.
+
+    On a GPU, wait() without a timeout is for the current stream, as with torch's NCCL: the host goes on. With one, the host
+    waits. The call was made in `stream`, a torch.cuda.Stream; None for the CPU.
     """
 
-    def __init__(self, works: Sequence[_col.Work], outputs: Any, finish: Optional[Callable[[], Any]] = None) -> None:
+    def __init__(
+        self, works: Sequence[_col.Work], outputs: Any, finish: Optional[Callable[[], Any]] = None, stream: Any = None
+    ) -> None:
         super().__init__()
         self._works = works
+        self._stream = stream
+        self._copied: Any = None  # on a GPU, where the stream is past the copies
         self._outputs = outputs
         self._finish = finish  # None when it has been done
         self._future: Any = None
@@ -67,20 +88,27 @@ class Work(TorchWork):
         until = monotonic() + seconds if seconds > 0 else None
         try:
             for work in self._works:
-                _wait(work, until)
+                if self._stream is None or until is not None or not _let_stream_wait(work, self._stream.device):
+                    _wait(work, until)
         finally:
             _not_waited_for.pop(self, None)
-        self._end()
+        here = torch.cuda.current_stream(self._stream.device) if self._stream is not None else None
+        self._end(here)
+        if self._copied is not None:
+            here.wait_event(self._copied)
+            if until is not None:  # the host has waited for the rest
+                self._copied.synchronize()
         return True
 
-    def _end(self) -> None:
+    def _end(self, stream: Any) -> None:
         """The copies, by whoever comes first: one that waits, or the thread of the future. The others wait for it."""
         if self._finish is None:
             return
         with self._lock:
             if self._finish is not None:
-                with torch.no_grad():
+                with torch.no_grad(), torch.cuda.stream(stream):  # which does nothing for None
                     self._finish()
+                self._copied = stream.record_event() if stream is not None else None
                 self._finish = None
 
     def _has_ended(self) -> bool:
@@ -94,8 +122,8 @@ class Work(TorchWork):
             return False
         _not_waited_for.pop(self, None)
         if self.exception() is None:
-            self._end()
-        return True
+            self._end(self._stream)
+        return self._copied is None or self._copied.query()
 
     def is_success(self) -> bool:
         return self.is_completed() and self.exception() is None
@@ -141,7 +169,9 @@ class Work(TorchWork):
         failure = self.exception()
         if failure is not None:
             raise failure
-        self._end()
+        self._end(self._stream)
+        if self._copied is not None:
+            self._copied.synchronize()
         return self._outputs
 
     get_future_result = get_future
