@@ -41,7 +41,8 @@ struct Place {
 
 void differ(const void* left, const void* right, void* result, std::size_t count, DType dtype) {
   for (std::size_t i = 0; i < count * col::size_of(dtype); ++i)
-    static_cast<std::byte*>(result)[i] = static_cast<const std::byte*>(left)[i] ^ static_cast<const std::byte*>(right)[i];
+    static_cast<std::byte*>(result)[i] =
+        static_cast<const std::byte*>(left)[i] ^ static_cast<const std::byte*>(right)[i];
 }
 
 }  // namespace
@@ -67,8 +68,7 @@ TEST_CASE("to others: a fold gives both targets what fold() gives", "[fold]") {
   INFO("seed " << seed);
   std::mt19937 random(seed);
   const DType dtypes[] = {DType::float32, DType::float64, DType::bfloat16, DType::int8, DType::int32};
-  const Op ops[] = {Op(ReduceOp::sum), Op(ReduceOp::max), Op(ReduceOp::avg),
-                    Op::user(differ, true)};
+  const Op ops[] = {Op(ReduceOp::sum), Op(ReduceOp::max), Op(ReduceOp::avg), Op::user(differ, true)};
   for (int draw = 0; draw < 300; ++draw) {
     const DType dtype = dtypes[random() % std::size(dtypes)];
     const Op& op = ops[random() % std::size(ops)];
@@ -90,8 +90,10 @@ TEST_CASE("to others: a fold gives both targets what fold() gives", "[fold]") {
     std::byte* const theirs_at = theirs_are ? inputs[1].data() : theirs.data();
     const FoldTarget target{kind == 0 ? nullptr : own_at, kind == 2 ? Stores::streaming : Stores::cached};
     INFO(fmt::format("{} of {} {}, {} ranks, own: {}{}{}", op.name(), count, to_string(dtype), ranks,
-                     kind == 0 ? "none" : kind == 1 ? "cached" : "streaming", own_is_input ? ", an input" : "",
-                     theirs_are ? ", theirs an input" : ""));
+                     kind == 0   ? "none"
+                     : kind == 1 ? "cached"
+                                 : "streaming",
+                     own_is_input ? ", an input" : "", theirs_are ? ", theirs an input" : ""));
     col::core::fold_to_others(op, dtype, false, sources, ranks, target, theirs_at, count);
     REQUIRE((count == 0 || std::memcmp(theirs_at, expected.data(), bytes) == 0));
     REQUIRE((kind == 0 || count == 0 || std::memcmp(own_at, expected.data(), bytes) == 0));

@@ -18,7 +18,8 @@ constexpr std::size_t kLineBytes = 64;
 // Stays in the first cache.
 constexpr std::size_t kOthersBlock = 16384;
 
-// Whether `rep movsb`, which writes whole lines, starts quickly. AddressSanitizer and ThreadSanitizer see memcpy() alone.
+// Whether `rep movsb`, which writes whole lines, starts quickly. AddressSanitizer and ThreadSanitizer see memcpy()
+// alone.
 bool has_fast_strings() noexcept {
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   static const bool kHas = [] {

@@ -1,8 +1,8 @@
 // Writes what other processors read next, in memory that they have read before: slots, and outputs of other ranks.
 //
-// Such lines are in the caches of the readers. A vector store to a part of one waits until the line is here. Whole lines
-// are written without their old content, which took a quarter of the time on an AMD EPYC whose ranks shared no core
-// (docs/performance.md).
+// Such lines are in the caches of the readers. A vector store to a part of one waits until the line is here. Whole
+// lines are written without their old content, which took a quarter of the time on an AMD EPYC whose ranks shared no
+// core (docs/performance.md).
 #pragma once
 
 #include <cstddef>

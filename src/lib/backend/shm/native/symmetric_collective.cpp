@@ -131,10 +131,11 @@ void SymmetricCollective::run(const Rest& rest) {
 void SymmetricCollective::fold_into(std::span<std::byte* const> targets, ElementRange from, std::size_t shift,
                                     const Rest& rest) {
   const auto place = [&](std::byte* target, std::size_t begin) { return target + (begin - shift) * size_of_; };
-  // Past the caches to two targets in one pass. Else the result is made once, in the first cache, and copied to all: it
-  // is made in this rank's own output, unless that gets none or is written past the caches.
-  const bool streams = stores_ == core::Stores::streaming;
-  const bool copies = streams ? targets.size() > 2 : targets.size() > 1 || targets[0] != own_output();
+  // To two targets in one pass, past the caches or where the fold has just read what it replaces. Else the result is
+  // made once, in the first cache, and copied to all: it is made in this rank's own output, unless that gets none or is
+  // written past the caches.
+  const bool streams = stores_ == core::Stores::streaming, in_place = request_.in.data == request_.out.data;
+  const bool copies = streams || in_place ? targets.size() > 2 : targets.size() > 1 || targets[0] != own_output();
   const bool by_block = copies && (streams || targets.size() == 1);
   alignas(kAlignment) std::array<std::byte, kBlockBytes> block;
   const std::size_t most = (copies ? kBlockBytes : kBetweenRests) / size_of_;
