@@ -138,6 +138,10 @@ TEST_CASE("decide: the dearer a wait, the more is copied to save one", "[shm]") 
   CHECK(crowded.fold_all > alone.fold_all);
   CHECK(crowded.least_part > alone.least_part);
   CHECK(crowded.two_waits > alone.two_waits);
+  // Alone on its processor, a rank waits for little more than a line; what surrounds a wait is more than that.
+  Costs wide = machine_with(1);
+  wide.slot_start *= 2;
+  CHECK(decided(4, 4, wide).two_waits > alone.two_waits);
   CHECK(crowded.looks < alone.looks);
   CHECK(crowded.crowd == 2);
   CHECK(decided(8, 2, machine_with(1)).fold_all < crowded.fold_all);  // there is more to fold

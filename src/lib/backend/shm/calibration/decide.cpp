@@ -40,9 +40,11 @@ class Model {
   }
 
   std::uint64_t crowd() const { return crowd_; }
-  std::uint64_t wait() const { return wait_; }
   // A wait of two ranks for one another.
   std::uint64_t handover() const { return crowd_ > 1 ? switch_ : 2 * costs_.line; }
+  // A wait for all, with what surrounds it. Where no rank makes way for another, that is most of it, and what a copy
+  // through slots takes to start has as much of it.
+  std::uint64_t meeting() const { return crowd_ > 1 ? wait_ : std::max(wait_, costs_.slot_start); }
   // How many bytes are copied in that time.
   std::uint64_t bytes_in(std::uint64_t time) const { return time * kKib / std::max<std::uint64_t>(1, costs_.slot_kib); }
 
@@ -115,7 +117,7 @@ Tuning by_costs(const GroupShape& shape, const Costs& costs) {
   tuning.slot = model.best_slot();
   tuning.least_part = model.bytes_in(model.handover());
   tuning.fold_all = shape.size < 2 ? 0 : model.fold_all();
-  tuning.two_waits = model.bytes_in(2 * model.wait());
+  tuning.two_waits = model.bytes_in(2 * model.meeting());
   tuning.crowd = model.crowd();
   for (std::size_t which = 0; which < kKernelShapes; ++which) {
     // A copy by the kernel that starts at once is a mistake of the clock.

@@ -23,7 +23,7 @@ Whereabouts::Location place_of(const void* memory, std::size_t bytes, const Symm
 // How often through slots a processor copies what it does not copy here, counted in vectors or blocks.
 std::uint64_t copies_saved(const CollectiveRow& row, int size, std::uint64_t crowd) {
   const auto others = static_cast<std::uint64_t>(size - 1);
-  if (row.reduces()) return row.out == Extent::block ? crowd * (others + 1) : row.out_on_root ? crowd : 2 * crowd;
+  if (row.reduces()) return row.out == Extent::block ? crowd * others : row.out_on_root ? crowd : 2 * crowd;
   if (row.out == Extent::vector) return 1;  // the root's, into its slots
   if (row.in_on_root) return others;
   return row.in == Extent::blocks ? crowd * others : crowd;
