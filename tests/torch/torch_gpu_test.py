@@ -48,8 +48,8 @@ def side_streams(groups):
         with torch.cuda.stream(first):
             x = busy(groups.rank + 1.0)
             work = dist.all_reduce(x, async_op=True)
-        outputs = [torch.zeros(COUNT, device="cuda")[::2] for _ in range(groups.size)]  # not plain: they are copied to
         with torch.cuda.stream(second):
+            outputs = [torch.zeros(COUNT, device="cuda")[::2] for _ in range(groups.size)]  # not plain: they are copied to
             work.wait()
             doubled = x * 2
             work = dist.all_gather(outputs, doubled[: COUNT // 2], async_op=True)

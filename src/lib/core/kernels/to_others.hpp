@@ -24,7 +24,7 @@ void copy_to_others(std::byte* to, const std::byte* from, std::size_t bytes) noe
 // fold() may. Blocks of the result are made in `own`, or in the first cache where `own` has no data or streams, and
 // copied from there.
 //
-// `inputs` is used up: the pointers are behind the inputs afterwards.
+// `inputs` may be changed: the pointers are not those of the inputs afterwards.
 void fold_to_others(const Op& op, DType dtype, bool wide, std::span<const std::byte*> inputs, std::size_t ranks,
                     FoldTarget own, std::byte* theirs, std::size_t count);
 

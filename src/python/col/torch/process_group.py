@@ -445,10 +445,18 @@ class ProcessGroup(dist.ProcessGroup):
             more["stream"] = stream.cuda_stream
         # The i-form also where torch waits at once: one rank may wait and another not (DDP's join() does so), and col's blocking
         # calls do not match its i-forms.
-        work = Work([getattr(group, "i" + call)(**own, **more) for call, own in calls], outputs, finish, stream)
+        works = [getattr(group, "i" + call)(**own, **more) for call, own in calls]
+        if stream is not None:
+            for one in works:
+                one.then(_nothing)  # counts the timeout and notices lost ranks: for a stream that waits, nobody else does
+        work = Work(works, outputs, finish, stream)
         if self._together is not None:
             self._together.append(work)
         return work
+
+
+def _nothing(_: Optional[BaseException]) -> None:
+    pass
 
 
 def _single(tensors: Sequence[Any]) -> Sequence[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
 from datetime import timedelta
 from threading import Event, Lock
@@ -47,19 +48,14 @@ def _let_stream_wait(work: _col.Work, device: Any) -> bool:
         work.wait(stream=torch.cuda.current_stream(device).cuda_stream)
     except Unavailable:
         return False
-    work.then(_nothing)  # counts the timeout and notices lost ranks: nobody does so for a stream
     return True
-
-
-def _nothing(_: Optional[BaseException]) -> None:
-    pass
 
 
 class Work(TorchWork):
     """One or several operations of col, and what is left to do once they have ended: copies to where the caller wants it.
 
     torch waits for it in several ways: wait() from Python, wait() from C++ with a timeout of zero for none, and the future,
-    which DDP waits for in C++. Only who asks for the future starts col's progress thread, which completes it.
+    which DDP waits for in C++. Who asks for the future starts col's progress thread, which completes it.
 
     On a GPU, wait() without a timeout is for the current stream, as with torch's NCCL: the host goes on. With one, the host
     waits. The call was made in `stream`, a torch.cuda.Stream; None for the CPU.
@@ -105,11 +101,15 @@ class Work(TorchWork):
         if self._finish is None:
             return
         with self._lock:
-            if self._finish is not None:
-                with torch.no_grad(), torch.cuda.stream(stream):  # which does nothing for None
-                    self._finish()
-                self._copied = stream.record_event() if stream is not None else None
-                self._finish = None
+            if self._finish is None:
+                return
+            with torch.no_grad(), contextlib.nullcontext() if stream is None else torch.cuda.stream(stream):
+                self._finish()
+            if stream is not None:
+                self._copied = stream.record_event()
+                if stream != self._stream:  # it gets the buffers' memory back
+                    self._stream.wait_event(self._copied)
+            self._finish = None
 
     def _has_ended(self) -> bool:
         try:
@@ -169,7 +169,8 @@ class Work(TorchWork):
         failure = self.exception()
         if failure is not None:
             raise failure
-        self._end(self._stream)
+        # The operations have ended. The call's stream may have got others since, which this thread must not wait for.
+        self._end(None if self._stream is None else torch.cuda.Stream(self._stream.device))
         if self._copied is not None:
             self._copied.synchronize()
         return self._outputs

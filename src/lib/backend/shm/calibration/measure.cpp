@@ -87,14 +87,16 @@ class Pair {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
       helper_ = std::thread([this] { help(); });
-    } catch (const std::system_error&) {  // no thread to be had
+    } catch (const std::exception&) {  // no thread to be had
       ended_.store(true, std::memory_order_relaxed);
       settled_.set_value();
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     // It begins on the processors of this thread, and colrun binds ranks to one. If this thread polled there, the
     // helper could not even move away before the kernel takes the processor from it, some milliseconds later.
-    settled_.get_future().wait_until(std::min(end_, Clock::now() + patience_));
+    const Clock::time_point last = std::min(end_, Clock::now() + patience_);
+    if (settled_.get_future().wait_until(last) == std::future_status::timeout)
+      ended_.store(true, std::memory_order_relaxed);
   }
   ~Pair() { end(); }
   Pair(const Pair&) = delete;

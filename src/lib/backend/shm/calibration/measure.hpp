@@ -18,7 +18,7 @@
 namespace col::shm_backend {
 
 // What a job that starts beside others may lose: values that are nowhere bad serve it well enough. Where a second
-// processor is free, all takes 1 to 4 ms, and serves the jobs of the next days.
+// processor is free, all takes 0.7 to 4 ms, and serves the jobs of the next days.
 inline constexpr Duration kMostMeasuring = std::chrono::milliseconds(10), kPatience = std::chrono::milliseconds(2);
 
 // Nothing if there is no second processor, if the other thread was not heard of for `patience`, or if `most` did not
