@@ -55,7 +55,8 @@ class Work(TorchWork):
     """One or several operations of col, and what is left to do once they have ended: copies to where the caller wants it.
 
     torch waits for it in several ways: wait() from Python, wait() from C++ with a timeout of zero for none, and the future,
-    which DDP waits for in C++. Who asks for the future starts col's progress thread, which completes it.
+    which DDP waits for in C++. Who asks for the future starts col's progress thread, which completes it; on a
+    GPU, every call starts it.
 
     On a GPU, wait() without a timeout is for the current stream, as with torch's NCCL: the host goes on. With one, the host
     waits. The call was made in `stream`, a torch.cuda.Stream; None for the CPU.
