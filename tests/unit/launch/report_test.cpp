@@ -490,3 +490,25 @@ TEST_CASE("report: sizes have three digits", "[launch]") {
   CHECK(describe_bytes(812ULL << 20) == "812 MiB");
   CHECK(describe_bytes(3ULL << 50) == "3072 TiB");
 }
+
+TEST_CASE("report: the label of a brief call is the recorder's, also where others have followed", "[launch]") {
+  JobStory story = story_of(1);
+  RankStory& rank = story.ranks.front();
+  rank.last = activity(State::joined, "allreduce", 12);
+  const auto record = [&](std::uint64_t sequence, const char* label, const char* group = "default") {
+    rank.history.calls.push_back(
+        {.group = group, .sequence = sequence, .names = {.reduction = {}, .algorithm = {}, .label = label}});
+  };
+  CHECK(label_of(rank).empty());
+  record(11, "before");
+  record(12, "of another group", "data");
+  CHECK(label_of(rank).empty());
+  record(12, "forward");
+  record(13, "backward");
+  CHECK(label_of(rank) == "forward");
+  // So many have followed that the call itself is gone.
+  rank.last->sequence = 10;
+  CHECK(label_of(rank) == "before");
+  rank.last->names.label = "its own";
+  CHECK(label_of(rank) == "its own");
+}

@@ -195,13 +195,17 @@ bool is_in_call(const RankStory& rank) {
          !rank.last->op.empty();
 }
 
-// What is over may have been brief, and then only the recorder knows its label.
+// What is over may have been brief, and then only the recorder knows its label. The recorder was read a moment later:
+// others may have followed there, and so many that the call itself is gone.
 std::string label_of(const RankStory& rank) {
   if (!rank.last) return "";
-  const std::vector<RecordedCall>& calls = rank.history.calls;
-  const bool is_recorded = rank.last->names.label.empty() && !calls.empty() && calls.back().group == rank.last->group &&
-                           calls.back().sequence == rank.last->sequence;
-  return is_recorded ? calls.back().names.label : rank.last->names.label;
+  if (!rank.last->names.label.empty()) return rank.last->names.label;
+  const RecordedCall* found = nullptr;
+  for (const RecordedCall& call : rank.history.calls) {
+    if (call.group != rank.last->group || call.sequence < rank.last->sequence) continue;
+    if (found == nullptr || call.sequence == rank.last->sequence) found = &call;
+  }
+  return found == nullptr ? "" : found->names.label;
 }
 
 std::string describe_wait_status(int wait_status) {
