@@ -29,7 +29,7 @@ class EventQueue {
     }
     const std::uint32_t bucket = new_bucket(time);
     buckets_[bucket].events.push_back(event);
-    heap_.push_back({time, bucket});
+    heap_.push_back({time, made_++, bucket});
     std::push_heap(heap_.begin(), heap_.end());
     recent_[oldest_++ % recent_.size()] = bucket;
   }
@@ -63,8 +63,11 @@ class EventQueue {
   };
   struct Entry {
     double time;
+    std::uint64_t number;  // of buckets for the same time, the one that was made first is the first
     std::uint32_t bucket;
-    bool operator<(const Entry& other) const noexcept { return time > other.time; }  // the heap's top is the earliest
+    bool operator<(const Entry& other) const noexcept {  // the heap's top is the earliest
+      return time != other.time ? time > other.time : number > other.number;
+    }
   };
 
   std::uint32_t new_bucket(double time) {
@@ -83,6 +86,7 @@ class EventQueue {
   std::vector<Entry> heap_;
   std::array<std::uint32_t, 4> recent_ = {kNone, kNone, kNone, kNone};
   std::size_t oldest_ = 0;
+  std::uint64_t made_ = 0;
 };
 
 }  // namespace col::plan::simulation
