@@ -7,10 +7,11 @@ cd "$root"
 # is left out without it.
 packages=(g++ meson ninja-build pkg-config cmake
           libgloo-dev libucx-dev libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev catch2)
-# For the tests: launchers whose worlds they join, tools that make several nodes on one machine, PyTorch for programs that
-# were written for torchrun, what draws colbench's plots, and what makes the bundle for machines with GPUs.
-test_packages=(openmpi-bin mpich slurm-wlm munge gnuplot-nox gdb elfutils iproute2 nftables openssh-client openssh-server
-               python3-torch python3-dev python3-venv patchelf)
+# For the tests: launchers whose worlds they join (Slurm's mpi/pmix loads libpmix.so, which is in libpmix-dev), tools that
+# make several nodes on one machine, PyTorch for programs that were written for torchrun, what draws colbench's plots, and
+# what makes the bundle for machines with GPUs.
+test_packages=(openmpi-bin mpich slurm-wlm libpmix-dev munge gnuplot-nox gdb elfutils iproute2 nftables openssh-client
+               openssh-server python3-torch python3-dev python3-venv patchelf)
 # And these, if the distribution has them: the browser that opens the tools' pages (Ubuntu's is a snap).
 optional_test_packages=(chromium-headless-shell)
 # What the Python package, its tests and its wheel take from PyPI, and Kubernetes' schemas. Debian's torch needs numpy 1.
