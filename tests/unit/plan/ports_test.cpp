@@ -1,7 +1,7 @@
 // The simulator's ports against the obvious: one list of all messages that wait, searched from its beginning each time.
 #include <algorithm>
 #include <array>
-#include <cstdint>
+#include <cstddef>
 #include <deque>
 #include <map>
 #include <random>
@@ -121,9 +121,8 @@ class Obvious {
   void serve() {
     for (const std::size_t side : {0U, 1U}) {
       for (const int port : std::exchange(freed_[side], {})) {
-        const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](std::size_t id) {
-          return messages_[id].ports[side] == port && take(id);
-        });
+        const auto found = std::find_if(waiting_.begin(), waiting_.end(),
+                                        [&](std::size_t id) { return messages_[id].ports[side] == port && take(id); });
         if (found != waiting_.end()) waiting_.erase(found);
       }
     }
@@ -150,10 +149,8 @@ class Obvious {
 };
 
 std::vector<double> simulated(const Traffic& rounds, const std::vector<int>& nodes, const CostModel& model) {
-  const PlanProblem problem({.collective = Collective::broadcast,
-                             .size = static_cast<int>(nodes.size()),
-                             .count = 1,
-                             .node_of_rank = nodes});
+  const PlanProblem problem(
+      {.collective = Collective::broadcast, .size = static_cast<int>(nodes.size()), .count = 1, .node_of_rank = nodes});
   const auto plan_of = [&](int rank) {
     return Plan{.rounds = rounds.size(), .generate = [&rounds, rank](std::size_t i, Round& round) {
                   for (const Sent& sent : rounds[i]) {
