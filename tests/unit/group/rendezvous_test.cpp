@@ -360,6 +360,43 @@ TEST_CASE("rendezvous: the roster is read once a host, a rank makes few rounds, 
   }
 }
 
+TEST_CASE("rendezvous: where many wait for rank 0, one looks for those who are missing, and all name them", "[group]") {
+  constexpr int kSize = 100, kCame = 90;
+  const auto store = col::make_memory_store();
+  std::atomic<std::size_t> bytes{0};
+  const auto join = [&](int rank, std::chrono::milliseconds patience) {
+    const auto counted = std::make_shared<col::test::CountingStore>(store);
+    col::group::Member self;
+    self.world_size = kSize;
+    self.backend = "automatic";
+    self.nonce = self.process_nonce = static_cast<std::uint64_t>(rank) + 1;
+    self.peer = {rank, rank, getpid(), "node", "boot", "pids", "mounts"};
+    col::WaitContext wait(col::Deadline::after(patience));
+    try {
+      const col::group::Roster roster = col::group::meet("default", self, *counted, wait);
+      store->add("met", 1);  // the roster stays open until all have read it
+      while (store->add("met", 0) < kSize) std::this_thread::sleep_for(1ms);
+      if (rank == 0) col::group::forget(roster, *counted, wait);
+    } catch (...) {
+      bytes += counted->bytes();
+      throw;
+    }
+  };
+  const auto outcomes = col::test::run_threads(kCame, [&](int i, col::Context&) { join(i + 1, 4s); });
+  check_ended(outcomes, {ErrorCode::timeout, {}, {"ranks 0, 91-99 to join group 'default'"}});
+  INFO(bytes << " bytes of the store");
+  CHECK(bytes < 300'000);  // each for itself would have read 1.3 million
+  CHECK(store->num_keys() == 1);  // that announcements were taken back, until there is a meeting
+  CHECK(store->get("taken back"));
+  // Rank 0 comes after another one has the word.
+  const auto late = col::test::run_threads(kSize, [&](int rank, col::Context&) {
+    while (rank == 0 && !store->get("missing")) std::this_thread::sleep_for(1ms);
+    join(rank, 60s);
+  });
+  col::test::check_all_good(late);
+  CHECK(store->num_keys() == 1);  // "met"
+}
+
 TEST_CASE("rendezvous: many ranks that are missing are named together", "[group]") {
   CHECK(col::group::ranks_text({3}) == "rank 3");
   CHECK(col::group::ranks_text({3, 4}) == "ranks 3, 4");

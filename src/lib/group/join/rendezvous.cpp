@@ -60,7 +60,8 @@ constexpr Duration kSlow = milliseconds(500);
 constexpr int kMaxVoters = 4096;
 
 constexpr std::string_view kRefused = "refused";
-// What rank 0 says while it waits: the ranks that have not come.
+// What rank 0 says while it waits: the ranks that have not come. Where many wait for rank 0, one of them speaks in its
+// place.
 constexpr std::string_view kMissing = "missing";
 // How often a rank has taken its announcement back.
 constexpr std::string_view kTakenBack = "taken back";
@@ -144,6 +145,7 @@ class Attempt {
 
   Roster follow();
   std::optional<std::string> look();
+  void speak_for_rank_0();
   Roster welcome(const std::string& answer);
   void describe_missing();
   void say_if_slow();
@@ -159,7 +161,7 @@ class Attempt {
   std::optional<std::string> expected_;  // what stands in place of the announcement
   Duration look_interval_;
   std::optional<std::string> taken_back_;  // rank 0: the counter, when it began
-  std::string said_;                       // rank 0: the ranks that are missing
+  std::string said_;                       // the ranks that are missing, by the one who speaks
   bool said_any_ = false;
   std::optional<std::vector<int>> heard_;  // the others: that word
   bool has_looked_ = false;
@@ -401,7 +403,7 @@ Roster Attempt::answer() {
   for (const Member& member : roster.members)
     calls.push_back({.kind = Kind::erase, .key = member_key(member.peer.rank)});
   if (taken_back_) calls.push_back({.kind = Kind::erase, .key = std::string(kTakenBack)});
-  if (said_any_) calls.push_back({.kind = Kind::erase, .key = std::string(kMissing)});
+  calls.push_back({.kind = Kind::erase, .key = std::string(kMissing)});
   calls.push_back({.kind = Kind::set, .key = roster_key(roster.token), .value = text});
   for (auto& [rank, told] : leaders) {
     if (rank == 0)
@@ -492,11 +494,30 @@ std::optional<std::string> Attempt::look() {
   const bool counts = Deadline::Clock::now() - started_ > kStaleRefusal;
   if (counts && calls[1].answer) return calls[1].answer;
   if (counts && calls[3].answer) return calls[3].answer;
-  if (calls[2].answer) heard_ = decoded<std::vector<int>>(*calls[2].answer, "list of missing ranks");
-  // Rank 0 may be one of them. Many ranks do not look for one another before it has had time to come, and to speak.
-  if (!heard_ && (std::exchange(has_looked_, true) || self_.world_size <= kFewRanks)) collect(self_.world_size);
+  // Rank 0 may be one of them. Many ranks do not look before it has had time to come, and to speak.
+  const bool is_few = self_.world_size <= kFewRanks, looked = std::exchange(has_looked_, true);
+  said_any_ = said_any_ && calls[2].answer == said_;  // rank 0 has come, and has the word
+  if (calls[2].answer && !said_any_)
+    heard_ = decoded<std::vector<int>>(*calls[2].answer, "list of missing ranks");
+  else if (!heard_ && is_few)
+    collect(self_.world_size);
+  else if (!heard_ && looked)  // a word that was taken back has been heard: those who give up with its speaker use it
+    speak_for_rank_0();
   describe_missing();
   return std::nullopt;
+}
+
+// If each of many ranks looked for all, the store would pass their announcements squared. So whoever takes the word
+// looks for the others. The list that it takes it with is empty: nobody is known to be missing yet.
+void Attempt::speak_for_rank_0() {
+  if (!said_any_) {
+    said_ = core::json_line(std::vector<int>());
+    said_any_ = !scope_.compare_set(kMissing, std::nullopt, said_);
+    if (!said_any_) return;  // another one was faster
+  }
+  collect(self_.world_size);
+  std::string text = core::json_line(missing());
+  if (scope_.compare_set(kMissing, said_, text) == said_) said_ = std::move(text);
 }
 
 Roster Attempt::welcome(const std::string& answer) {
@@ -524,11 +545,11 @@ Roster Attempt::welcome(const std::string& answer) {
     text = scope_.wait(roster_key(told.token), wait_);
     roster.members = read(*text);
   }
-  if (!told.neighbours.empty()) {
-    std::vector<store::Call> calls;
-    tell_neighbours(roster, told, *text, calls);
-    ask(calls);
-  }
+  std::vector<store::Call> calls;
+  if (said_any_)
+    calls.push_back({.kind = Kind::erase, .key = std::string(kMissing)});  // said after rank 0 had erased it
+  tell_neighbours(roster, told, *text, calls);
+  if (!calls.empty()) ask(calls);
   return roster;
 }
 
