@@ -385,7 +385,7 @@ TEST_CASE("rendezvous: where many wait for rank 0, one looks for those who are m
   const auto outcomes = col::test::run_threads(kCame, [&](int i, col::Context&) { join(i + 1, 4s); });
   check_ended(outcomes, {ErrorCode::timeout, {}, {"ranks 0, 91-99 to join group 'default'"}});
   INFO(bytes << " bytes of the store");
-  CHECK(bytes < 300'000);  // each for itself would have read 1.3 million
+  CHECK(bytes < 300'000);         // each for itself would have read 1.3 million
   CHECK(store->num_keys() == 1);  // that announcements were taken back, until there is a meeting
   CHECK(store->get("taken back"));
   // Rank 0 comes after another one has the word.

@@ -277,24 +277,33 @@ TEST_CASE("measure: it takes no longer than it may", "[shm]") {
   CHECK(best < 20ms);
 }
 
-TEST_CASE("measure: a rank that is bound to its processor finds a second one in the time that it may take", "[shm]") {
-  bool has_second = false, is_bound = false;
-  int in_a_row = 0;
+TEST_CASE("measure: a rank that is bound to its processor finds a second one as another rank does", "[shm]") {
+  // The other programs of this machine decide how often that is. So short a time would be over, mostly, if the bound
+  // thread kept its processor from its helper. The rest may take long, as under a sanitizer.
+  const auto finds = [] { return measure_costs(std::chrono::seconds(5), std::chrono::microseconds(250)) ? 1 : 0; };
+  bool has_second = false;
+  int bound = 0, free = 0, attempts = 0;
   std::thread([&] {  // which is bound
     const int own = ::sched_getcpu();
     const cpu_set_t beside = processors_beside(own);  // widens what this thread may run on
     has_second = CPU_COUNT(&beside) > 0;
-    cpu_set_t only;
+    cpu_set_t all, only;
     CPU_ZERO(&only);
     CPU_SET(static_cast<std::size_t>(own), &only);
-    is_bound = ::sched_setaffinity(0, sizeof only, &only) == 0;
-    // Other programs may use the second one most of the time. By chance, one measurement succeeds in any case.
-    for (int attempt = 0; attempt < 300 && in_a_row < 3; ++attempt)
-      in_a_row = measure_costs(kMostMeasuring, kPatience) ? in_a_row + 1 : 0;
+    expect(::sched_getaffinity(0, sizeof all, &all) == 0, "the processors of this thread");
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (attempts < 3 || (has_second && free < 20 && std::chrono::steady_clock::now() < end)) {
+      ++attempts;
+      expect(::sched_setaffinity(0, sizeof only, &only) == 0, "a processor of its own");
+      bound += finds();
+      expect(::sched_setaffinity(0, sizeof all, &all) == 0, "all processors again");
+      free += finds();
+    }
   })
       .join();
-  CHECK(is_bound);
-  CHECK((in_a_row == 3) == has_second);
+  INFO(fmt::format("of {} attempts, {} succeeded bound, and {} free", attempts, bound, free));
+  CHECK((free > 0) <= has_second);
+  CHECK(bound * 4 >= free);
 }
 
 TEST_CASE("measure: a time that is over before it begins gives nothing", "[shm]") {
