@@ -1,9 +1,13 @@
 """scripts/tune-table: how measured and simulated rules become one table, and the list of builders that nothing chooses."""
 import importlib.machinery
 import importlib.util
+import datetime
 import json
 import pathlib
+import socket
+import tempfile
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 LOADER = importlib.machinery.SourceFileLoader("tune_table", str(ROOT / "scripts" / "tune-table"))
@@ -48,6 +52,50 @@ class Merged(unittest.TestCase):
         text = tune_table.text_of(self.table)
         self.assertEqual(json.loads(text), self.table)
         self.assertIn('    {"collective": "allreduce", "backend": "shm", "ranks": [2, 2], "algorithm": "ring"},\n', text)
+
+
+def part(number, warning="", command="colbench tune barrier"):
+    machine = f"{socket.gethostname()}, a CPU, 2 cores{warning}. Measured: rule {number}"
+    return {"version": 1, "rules": [rule("barrier", "tree", ranks=[number, number])],
+            "evidence": {"machine": machine, "date": datetime.date.today().isoformat(), "command": command}}
+
+
+class Parts(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = pathlib.Path(folder.name) / "kept" / "barrier-shm.json"
+
+    def ask(self, answer, *command):
+        """What measured_part() returns, and whether colbench ran."""
+        with mock.patch.object(tune_table, "run", return_value=answer) as run:
+            return tune_table.measured_part(["/a/colbench", "tune", *(command or ("barrier",))], self.file), run.called
+
+    def test_a_part_is_measured_once(self):
+        self.assertEqual(self.ask(part(1)), (part(1), True))
+        self.assertEqual(self.ask(part(2)), (part(1), False))
+
+    def test_a_disturbed_part_is_measured_again(self):
+        busy = part(1, f"; {tune_table.BUSY} 9 % of the cores")
+        self.assertEqual(self.ask(busy), (busy, True))
+        self.assertEqual(self.ask(part(2)), (part(2), True))
+
+    def test_another_command_another_day_another_machine_and_half_a_file_are_measured_again(self):
+        self.ask(part(1))
+        self.assertEqual(self.ask(part(2), "barrier", "-n", "4"), (part(2), True))
+        for name, value in ("date", "2026-01-31"), ("machine", "another, a CPU"):
+            other = part(1)
+            other["evidence"][name] = value
+            self.file.write_text(json.dumps(other))
+            self.assertEqual(self.ask(part(2)), (part(2), True))
+        self.file.write_text('{"version"')
+        self.assertEqual(self.ask(part(3)), (part(3), True))
+
+    def test_joined_they_are_as_of_one_run(self):
+        both = tune_table.joined([part(1, "; ranks share"), part(2), part(3, "; ranks share; busy")], "colbench tune")
+        self.assertEqual([one["ranks"][0] for one in both["rules"]], [1, 2, 3])
+        self.assertEqual(tune_table.facts_of(both), "a CPU, 2 cores; ranks share; busy")
+        self.assertEqual(both["evidence"]["command"], "colbench tune")
 
 
 class Unchosen(unittest.TestCase):
