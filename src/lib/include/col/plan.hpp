@@ -319,7 +319,8 @@ struct Simulation {
 // A discrete-event simulation. Every rank has one port out and one port in, which work at the same time. A message
 // makes its ports busy for alpha + bytes * beta. It starts when both ends have posted it and both ports are free.
 // `element_size` is the size of the user's type, `wide_size` that of the elements of the wide buffer. Throws
-// invalid_argument if the plans do not pair (verify() says why).
+// invalid_argument if the plans do not pair (verify() says why). Of 1,024 ranks or more that do the same at the same
+// time on every node, those of one node are simulated for all.
 COL_EXPORT Simulation simulate(const PlanProblem& problem, const PlanOfRank& plans, const CostModel& model,
                                std::size_t element_size = 4, std::size_t wide_size = 4);
 

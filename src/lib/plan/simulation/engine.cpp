@@ -12,6 +12,9 @@
 // who uses it at the moment has an equal share of its bandwidth (simulation/node.hpp), and is done when both that share
 // and its own time are used up; a byte that is copied, reduced or sent within a node counts once.
 //
+// Where many ranks do the same at the same time, one of them is simulated (simulation/symmetry.hpp). A message of its
+// is one of each of theirs, and a port of its one of each of theirs: all are busy or free at the same time.
+//
 // Memory: one round per rank, and the messages under way. Time: O(log) per message, and one round made per rank and
 // round; a ring of 4,096 ranks, 33 million messages, takes seconds.
 #include "plan/simulation/engine.hpp"
@@ -25,6 +28,8 @@
 #include <fmt/format.h>
 
 #include <col/plan.hpp>
+
+#include "plan/simulation/symmetry.hpp"
 
 namespace col::plan::simulation {
 namespace {
@@ -41,13 +46,13 @@ std::vector<int> dense_nodes(const PlanProblem& problem) {
   return nodes;
 }
 
-int count_of(const std::vector<int>& node_of_rank) {
+int count_of(std::span<const int> node_of_rank) {
   return 1 + *std::max_element(node_of_rank.begin(), node_of_rank.end());
 }
 
 // One port for every rank, then one for every node. Where nodes have one port each to the others, the ranks' own ports
 // are for messages inside of a node.
-std::vector<std::uint32_t> circles_of_ports(const std::vector<int>& node_of_rank, bool nic_shared) {
+std::vector<std::uint32_t> circles_of_ports(std::span<const int> node_of_rank, bool nic_shared) {
   const auto nodes = static_cast<std::size_t>(count_of(node_of_rank));
   std::vector<std::uint32_t> circles(node_of_rank.size() + nodes, nic_shared ? static_cast<std::uint32_t>(nodes) : 0);
   if (nic_shared) std::copy(node_of_rank.begin(), node_of_rank.end(), circles.begin());
@@ -57,19 +62,21 @@ std::vector<std::uint32_t> circles_of_ports(const std::vector<int>& node_of_rank
 }  // namespace
 
 Engine::Engine(const PlanProblem& problem, const PlanOfRank& plans, const CostModel& model, std::size_t element_size,
-               std::size_t wide_size)
+               std::size_t wide_size, int many)
     : model_(model),
       element_size_(element_size),
       wide_size_(wide_size),
       reader_(model, element_size),
-      ranks_(static_cast<std::size_t>(problem.size())),
-      ports_(circles_of_ports(dense_nodes(problem), model.nic_shared), messages_) {
-  const std::vector<int> node_of_rank = dense_nodes(problem);
+      nodes_of_ranks_(dense_nodes(problem)),
+      size_(problem.size()),
+      different_(size_ < many ? size_ : ranks_that_differ(nodes_of_ranks_, plans, model, reader_)),
+      ranks_(static_cast<std::size_t>(different_)),
+      ports_(circles_of_ports(std::span(nodes_of_ranks_).first(ranks_.size()), model.nic_shared), messages_) {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     ranks_[r].plan = plans(static_cast<int>(r));
-    ranks_[r].node = node_of_rank[r];
+    ranks_[r].node = nodes_of_ranks_[r];
   }
-  for (int n = 0; n < count_of(node_of_rank); ++n)
+  for (int n = 0; n < count_of(std::span(nodes_of_ranks_).first(ranks_.size())); ++n)
     nodes_.push_back({Cores(model.cores), Memory(model.memory_bandwidth)});
   result_.node_bytes_out.resize(nodes_.size());
   result_.node_bytes_in.resize(nodes_.size());
@@ -93,7 +100,19 @@ Simulation Engine::run() {
     result_.rank_seconds.push_back(rank.ended_at);
     result_.seconds = std::max(result_.seconds, rank.ended_at);
   }
+  speak_for_all();
   return std::move(result_);
+}
+
+// What was simulated of some ranks, of all.
+void Engine::speak_for_all() {
+  if (different_ == size_) return;
+  const auto times = static_cast<std::size_t>(size_ / different_);
+  for (std::size_t* const sum : {&result_.messages, &result_.bytes_inter, &result_.bytes_intra}) *sum *= times;
+  for (std::size_t r = ranks_.size(); r < static_cast<std::size_t>(size_); ++r)
+    result_.rank_seconds.push_back(result_.rank_seconds[r - ranks_.size()]);
+  for (auto* const bytes : {&result_.node_bytes_out, &result_.node_bytes_in})
+    bytes->resize(static_cast<std::size_t>(count_of(nodes_of_ranks_)), bytes->front());
 }
 
 void Engine::happen(std::uint32_t event) {
@@ -135,35 +154,41 @@ void Engine::begin_rounds(int r) {
 // the queue that it is in.
 void Engine::expect(int r, const Step& soon, const Step& later) {
   const auto queue_of = [&](const Step& step) {
-    const auto me = static_cast<std::uint32_t>(r);
-    const auto peer = static_cast<std::uint32_t>(step.peer);
-    return step.kind == Step::Kind::send ? unpaired_.find(me, peer) : unpaired_.find(peer, me);
+    const Ends ends = ends_of(step.kind == Step::Kind::send ? kOut : kIn, r, step.peer);
+    return unpaired_.find(ends.from, ends.to);
   };
   if (later.is_message()) __builtin_prefetch(queue_of(later), 1);
   const PairQueue* const queue = soon.is_message() ? queue_of(soon) : nullptr;
   if (queue != nullptr && queue->first != kNoMessage) messages_.prefetch(queue->first);
 }
 
+Engine::Ends Engine::ends_of(Side side, int me, int peer) const noexcept {
+  if (side == kOut) return {static_cast<std::uint32_t>(me), static_cast<std::uint32_t>(peer)};
+  if (different_ == size_) return {static_cast<std::uint32_t>(peer), static_cast<std::uint32_t>(me)};
+  const int from = peer % different_;  // which sends to one that is as far from it as this one from its peer
+  return {static_cast<std::uint32_t>(from), static_cast<std::uint32_t>((me + size_ - (peer - from)) % size_)};
+}
+
 void Engine::post(int r, std::uint32_t slot, const Step& step) {
   const Side side = step.kind == Step::Kind::send ? kOut : kIn;
-  if (step.peer < 0 || step.peer >= static_cast<int>(ranks_.size()))
+  if (step.peer < 0 || step.peer >= size_)
     refuse(fmt::format("rank {} {} rank {}, and the ranks are 0 to {}", r, side == kOut ? "sends to" : "receives from",
-                       step.peer, ranks_.size() - 1));
+                       step.peer, size_ - 1));
   rank(r).peers.push_back(step.peer);
-  const auto me = static_cast<std::uint32_t>(r);
-  const auto peer = static_cast<std::uint32_t>(step.peer);
-  PairQueue& queue = side == kOut ? unpaired_.at(me, peer) : unpaired_.at(peer, me);
+  const Ends ends = ends_of(side, r, step.peer);
+  PairQueue& queue = unpaired_.at(ends.from, ends.to);
   const bool pairs = queue.first != kNoMessage && messages_[queue.first].posted != side;
   const std::uint32_t id = pairs ? queue.first : messages_.make();
   Message& message = messages_[id];
   message.rank[side] = r;
   message.slot[side] = slot;
+  message.inter = is_inter(r, step.peer);
   const std::size_t elements = side == kOut ? step.left.count : step.to.count;
   if (side == kOut) message.bytes = elements * (step.left.buffer == Buffer::wide ? wide_size_ : element_size_);
   if (pairs) {
     if (message.elements != elements)
-      refuse(fmt::format("rank {} sends {} elements to rank {}, which awaits {}", message.rank[kOut],
-                         side == kOut ? elements : message.elements, message.rank[kIn],
+      refuse(fmt::format("rank {} sends {} elements to rank {}, which awaits {}", side == kOut ? r : step.peer,
+                         side == kOut ? elements : message.elements, side == kOut ? step.peer : r,
                          side == kOut ? message.elements : elements));
     queue.first = std::exchange(message.next_of_pair, kNoMessage);
     return is_ready(id);
@@ -178,7 +203,6 @@ void Engine::post(int r, std::uint32_t slot, const Step& step) {
 // Both ends are posted.
 void Engine::is_ready(std::uint32_t id) {
   Message& message = messages_[id];
-  message.inter = rank(message.rank[kOut]).node != rank(message.rank[kIn]).node;
   const bool nic = message.inter && model_.nic_shared;
   for (const Side side : {kOut, kIn}) {
     const int r = message.rank[side];

@@ -18,12 +18,16 @@ namespace col::plan::simulation {
 
 class Engine {
  public:
+  // A group of `many` ranks or more is searched for ranks that do the same: simulation/symmetry.hpp.
   Engine(const PlanProblem& problem, const PlanOfRank& plans, const CostModel& model, std::size_t element_size,
-         std::size_t wide_size);
+         std::size_t wide_size, int many = kMany);
   // Requires: called once.
   Simulation run();
 
  private:
+  // Fewer are simulated as they are in a matter of seconds.
+  static constexpr int kMany = 1024;
+
   // What an event is about, in its lowest bits. The other bits are the number of a message, rank or node.
   enum Tag : std::uint32_t {
     kMessage,     // a part of a message has ended
@@ -51,16 +55,25 @@ class Engine {
     Memory memory;
     double memory_event_at = -1;  // events at another time are out of date
   };
+  // The ranks of a message as the queues of unpaired messages know it: as if its sender were one of those simulated.
+  struct Ends {
+    std::uint32_t from, to;
+  };
+  Ends ends_of(Side side, int me, int peer) const noexcept;
   RankState& rank(int r) noexcept { return ranks_[static_cast<std::size_t>(r)]; }
   Node& node(int n) noexcept { return nodes_[static_cast<std::size_t>(n)]; }
   Node& node_of(int r) noexcept { return node(rank(r).node); }
 
   void happen(std::uint32_t event);
+  void speak_for_all();
 
   void begin_rounds(int r);
   void expect(int r, const Step& soon, const Step& later);
   void post(int r, std::uint32_t slot, const Step& step);
   void is_ready(std::uint32_t id);
+  bool is_inter(int r, int peer) const noexcept {
+    return nodes_of_ranks_[static_cast<std::size_t>(r)] != nodes_of_ranks_[static_cast<std::size_t>(peer)];
+  }
   bool advance(int r);
   void proceed(int r);
 
@@ -89,6 +102,8 @@ class Engine {
   const CostModel& model_;
   std::size_t element_size_, wide_size_;
   RoundReader reader_;
+  std::vector<int> nodes_of_ranks_;  // of all
+  int size_, different_;             // all ranks, and how many are simulated for them
   MessagePool messages_;
   PairTable unpaired_;  // messages with only one end posted, by their ranks
   EventQueue events_;
