@@ -12,8 +12,8 @@
 // who uses it at the moment has an equal share of its bandwidth (simulation/node.hpp), and is done when both that share
 // and its own time are used up; a byte that is copied, reduced or sent within a node counts once.
 //
-// Where many ranks do the same at the same time, one of them is simulated (simulation/symmetry.hpp). A message of its
-// is one of each of theirs, and a port of its one of each of theirs: all are busy or free at the same time.
+// Where many ranks do the same at the same time, one of them is simulated (simulation/symmetry.hpp). Each message that
+// it sends stands for one from each of them, and each of its ports for theirs, which are busy at the same times.
 //
 // Memory: one round per rank, and the messages under way. Time: O(log) per message, and one round made per rank and
 // round; a ring of 4,096 ranks, 33 million messages, takes seconds.
@@ -21,7 +21,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <span>
 #include <utility>
 
@@ -29,22 +28,11 @@
 
 #include <col/plan.hpp>
 
-#include "plan/simulation/symmetry.hpp"
-
 namespace col::plan::simulation {
 namespace {
 
 // How many messages ahead of its work the simulator asks the memory for.
 constexpr std::size_t kAhead = 8;
-
-// Nodes numbered from 0 on, whatever the caller calls them.
-std::vector<int> dense_nodes(const PlanProblem& problem) {
-  std::vector<int> nodes = problem.spec().node_of_rank;
-  nodes.resize(static_cast<std::size_t>(problem.size()), 0);
-  std::map<int, int> numbers;
-  for (int& node : nodes) node = numbers.emplace(node, static_cast<int>(numbers.size())).first->second;
-  return nodes;
-}
 
 int count_of(std::span<const int> node_of_rank) {
   return 1 + *std::max_element(node_of_rank.begin(), node_of_rank.end());
@@ -61,17 +49,18 @@ std::vector<std::uint32_t> circles_of_ports(std::span<const int> node_of_rank, b
 
 }  // namespace
 
-Engine::Engine(const PlanProblem& problem, const PlanOfRank& plans, const CostModel& model, std::size_t element_size,
-               std::size_t wide_size, int many)
+Engine::Engine(const std::vector<int>& nodes, int simulated, const PlanOfRank& plans, const CostModel& model,
+               std::size_t element_size, std::size_t wide_size, std::vector<double> starts)
     : model_(model),
       element_size_(element_size),
       wide_size_(wide_size),
       reader_(model, element_size),
-      nodes_of_ranks_(dense_nodes(problem)),
-      size_(problem.size()),
-      different_(size_ < many ? size_ : ranks_that_differ(nodes_of_ranks_, plans, model, reader_)),
-      ranks_(static_cast<std::size_t>(different_)),
-      ports_(circles_of_ports(std::span(nodes_of_ranks_).first(ranks_.size()), model.nic_shared), messages_) {
+      nodes_of_ranks_(nodes),
+      size_(static_cast<int>(nodes.size())),
+      simulated_(simulated),
+      starts_(std::move(starts)),
+      ranks_(static_cast<std::size_t>(simulated)),
+      ports_(circles_of_ports(std::span(nodes).first(ranks_.size()), model.nic_shared), messages_) {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     ranks_[r].plan = plans(static_cast<int>(r));
     ranks_[r].node = nodes_of_ranks_[r];
@@ -83,7 +72,12 @@ Engine::Engine(const PlanProblem& problem, const PlanOfRank& plans, const CostMo
 }
 
 Simulation Engine::run() {
-  for (int r = 0; r < static_cast<int>(ranks_.size()); ++r) begin_rounds(r);
+  for (int r = 0; r < simulated_; ++r) {
+    if (starts_.empty())
+      begin_rounds(r);
+    else
+      events_.push(starts_[static_cast<std::size_t>(r)], tagged(kRound, r));
+  }
   serve_ports();
   std::vector<std::uint32_t> happening;
   while (!events_.empty()) {
@@ -106,8 +100,8 @@ Simulation Engine::run() {
 
 // What was simulated of some ranks, of all.
 void Engine::speak_for_all() {
-  if (different_ == size_) return;
-  const auto times = static_cast<std::size_t>(size_ / different_);
+  if (simulated_ == size_) return;
+  const auto times = static_cast<std::size_t>(size_ / simulated_);
   for (std::size_t* const sum : {&result_.messages, &result_.bytes_inter, &result_.bytes_intra}) *sum *= times;
   for (std::size_t r = ranks_.size(); r < static_cast<std::size_t>(size_); ++r)
     result_.rank_seconds.push_back(result_.rank_seconds[r - ranks_.size()]);
@@ -147,6 +141,8 @@ void Engine::begin_rounds(int r) {
       if (steps[i].is_message()) post(r, slot++, steps[i]);
     }
     state.in_flight = slot;
+    state.began_at = now_;
+    if (simulated_ < size_) state.arrived_at.assign(slot, now_);
   } while (advance(r));
 }
 
@@ -164,8 +160,8 @@ void Engine::expect(int r, const Step& soon, const Step& later) {
 
 Engine::Ends Engine::ends_of(Side side, int me, int peer) const noexcept {
   if (side == kOut) return {static_cast<std::uint32_t>(me), static_cast<std::uint32_t>(peer)};
-  if (different_ == size_) return {static_cast<std::uint32_t>(peer), static_cast<std::uint32_t>(me)};
-  const int from = peer % different_;  // which sends to one that is as far from it as this one from its peer
+  if (simulated_ == size_) return {static_cast<std::uint32_t>(peer), static_cast<std::uint32_t>(me)};
+  const int from = peer % simulated_;  // which sends to one that is as far from it as this one from its peer
   return {static_cast<std::uint32_t>(from), static_cast<std::uint32_t>((me + size_ - (peer - from)) % size_)};
 }
 
@@ -310,6 +306,7 @@ void Engine::arrive(std::uint32_t id) {
 void Engine::arrived_at(int r, std::uint32_t slot) {
   RankState& state = rank(r);
   state.peers[slot] = -1;
+  if (simulated_ < size_) state.arrived_at[slot] = now_;
   --state.in_flight;
   const bool awaited = state.next_need < state.needs.size() && state.needs[state.next_need] == slot;
   if (awaited || state.in_flight == 0) proceed(r);
@@ -334,30 +331,3 @@ void Engine::refuse_stuck() const {
 }
 
 }  // namespace col::plan::simulation
-
-namespace col {
-namespace {
-
-void check(std::string_view name, double value) {
-  if (std::isfinite(value) && value >= 0) return;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("{} of a cost model is {}; it must be a number of at least 0", name, value));
-}
-
-}  // namespace
-
-Simulation simulate(const PlanProblem& problem, const PlanOfRank& plans, const CostModel& model,
-                    std::size_t element_size, std::size_t wide_size) {
-  check("intra.alpha", model.intra.alpha);
-  check("intra.beta", model.intra.beta);
-  check("inter.alpha", model.inter.alpha);
-  check("inter.beta", model.inter.beta);
-  check("gamma", model.gamma);
-  check("copy", model.copy);
-  check("cores", model.cores);
-  check("cpu_per_message", model.cpu_per_message);
-  check("memory_bandwidth", model.memory_bandwidth);
-  return plan::simulation::Engine(problem, plans, model, element_size, wide_size).run();
-}
-
-}  // namespace col

@@ -18,16 +18,16 @@ namespace col::plan::simulation {
 
 class Engine {
  public:
-  // A group of `many` ranks or more is searched for ranks that do the same: simulation/symmetry.hpp.
-  Engine(const PlanProblem& problem, const PlanOfRank& plans, const CostModel& model, std::size_t element_size,
-         std::size_t wide_size, int many = kMany);
+  // `nodes`: of all ranks. Of these, the first so many are simulated, for all: simulation/symmetry.hpp. `starts`: when
+  // each begins; empty: at 0.
+  Engine(const std::vector<int>& nodes, int simulated, const PlanOfRank& plans, const CostModel& model,
+         std::size_t element_size, std::size_t wide_size, std::vector<double> starts = {});
   // Requires: called once.
   Simulation run();
+  // Of one that was simulated for several, after run().
+  const RankState& state_of(int r) const noexcept { return ranks_[static_cast<std::size_t>(r)]; }
 
  private:
-  // Fewer are simulated as they are in a matter of seconds.
-  static constexpr int kMany = 1024;
-
   // What an event is about, in its lowest bits. The other bits are the number of a message, rank or node.
   enum Tag : std::uint32_t {
     kMessage,     // a part of a message has ended
@@ -102,8 +102,9 @@ class Engine {
   const CostModel& model_;
   std::size_t element_size_, wide_size_;
   RoundReader reader_;
-  std::vector<int> nodes_of_ranks_;  // of all
-  int size_, different_;             // all ranks, and how many are simulated for them
+  const std::vector<int>& nodes_of_ranks_;  // of all
+  int size_, simulated_;                    // all ranks, and how many are simulated for them
+  std::vector<double> starts_;
   MessagePool messages_;
   PairTable unpaired_;  // messages with only one end posted, by their ranks
   EventQueue events_;

@@ -30,6 +30,8 @@ struct RankState {
   bool working = false;       // a piece of work is on a shared core or memory
   std::uint8_t parts = 0;     // unfinished parts of that piece
   int node = 0;
+  double began_at = 0;                  // the round that was begun last
+  std::vector<double> arrived_at = {};  // its messages, by slot; only where a rank is simulated for several
 };
 
 // Turns rounds into peers, work and needs.

@@ -9,6 +9,7 @@
 // the times of all built-in algorithms are the same either way (tests/unit/plan/symmetry_test.cpp).
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include <col/plan.hpp>
@@ -17,9 +18,12 @@
 
 namespace col::plan::simulation {
 
-// How many ranks, from rank 0 on, stand for all: rank r does what rank r % k does. The size of the group if that is not
-// so. Reads all plans, or as many as tell that it is not. `nodes`: of all ranks, numbered from 0 on.
-int ranks_that_differ(const std::vector<int>& nodes, const PlanOfRank& plans, const CostModel& model,
-                      RoundReader& reader);
+struct Alike {
+  int ranks = 0;           // from rank 0 on: rank r does what rank r % ranks does
+  std::size_t rounds = 0;  // of so many rounds, from the first on; 0: no two ranks are known to be alike
+  bool is_all = false;     // these are all that there is; otherwise the work of the last of them may differ
+};
+// Reads all plans, or as many as tell that they are not alike. `nodes`: of all ranks, numbered from 0 on.
+Alike alike_ranks(const std::vector<int>& nodes, const PlanOfRank& plans, const CostModel& model, RoundReader& reader);
 
 }  // namespace col::plan::simulation
