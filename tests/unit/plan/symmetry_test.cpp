@@ -149,13 +149,16 @@ TEST_CASE("symmetry: what tells ranks apart", "[plan][simulate]") {
 
 TEST_CASE("symmetry: plans that do not pair are refused, by name", "[plan][simulate]") {
   const PlanProblem six({.collective = Collective::broadcast, .size = 6, .count = 100});
-  const auto refusal = [&](void (*steps)(int below, int above, Round& round)) {
+  const auto refusal_of = [&](const PlanOfRank& plans) {
     try {
-      simulation_of(Simulated::some, six, same_for_all(6, steps), {});
+      simulation_of(Simulated::some, six, plans, {});
     } catch (const Error& error) {
       return std::string(error.what());
     }
     return std::string();
+  };
+  const auto refusal = [&](void (*steps)(int below, int above, Round& round)) {
+    return refusal_of(same_for_all(6, steps));
   };
   CHECK(refusal([](int below, int above, Round& round) {
           round.send(above, {Buffer::output, 0, 5});
@@ -167,6 +170,21 @@ TEST_CASE("symmetry: plans that do not pair are refused, by name", "[plan][simul
   CHECK(refusal([](int, int above, Round& round) {
           round.send(above + 6, {Buffer::output, 0, 4});
         }).find("rank 0 sends to rank 7, and the ranks are 0 to 5") != std::string::npos);
+  // Alike are only the messages of the first round.
+  const PlanOfRank waits_later = [](int rank) {
+    return Plan{.rounds = 2, .generate = [rank](std::size_t index, Round& round) {
+                  const Slice slice{Buffer::output, 0, static_cast<std::size_t>(rank + 1)};
+                  if (index == 0) {
+                    round.send((rank + 1) % 6, {Buffer::input, 0, 9});
+                    round.recv((rank + 5) % 6, {Buffer::output, 0, 9});
+                    round.reduce(slice, slice, slice);
+                  } else if (rank == 3) {
+                    round.recv(2, slice);
+                  }
+                }};
+  };
+  CHECK(alike_in(six, waits_later).rounds == 1);
+  CHECK(refusal_of(waits_later).find("rank 3 waits in round 1 for rank 2, for ever") != std::string::npos);
 }
 
 TEST_CASE("symmetry: any plans that are alike on every node, up to a round whose work differs", "[plan][simulate]") {

@@ -69,44 +69,62 @@ void add(const Simulation& first, Simulation& rest) {
   }
 }
 
-}  // namespace
+// All that a simulation needs but the number of ranks.
+struct Setting {
+  const std::vector<int>& nodes;
+  const PlanOfRank& plans;
+  const CostModel& model;
+  std::size_t element_size, wide_size;
 
-Simulation simulate(const PlanProblem& problem, const PlanOfRank& plans, const CostModel& model,
-                    std::size_t element_size, std::size_t wide_size, int many) {
-  const int size = problem.size();
-  const std::vector<int> nodes = dense_nodes(problem);
-  const auto all = [&](const PlanOfRank& of_rank, std::vector<double> starts = {}) {
-    return Engine(nodes, size, of_rank, model, element_size, wide_size, std::move(starts)).run();
-  };
-  if (size < many) return all(plans);
-  RoundReader reader(model, element_size);
-  const Alike alike = alike_ranks(nodes, plans, model, reader);
-  if (alike.rounds == 0) return all(plans);
-  const auto in_step = part_of(plans, 0, alike.rounds);
-  Engine some(nodes, alike.ranks, in_step, model, element_size, wide_size);
-  Simulation first;
-  try {
-    first = some.run();
-  } catch (const Error&) {
-    if (alike.is_all) throw;
-    return all(plans);  // a message of these rounds may meet its other end in a later one
+  Engine engine(int simulated, const PlanOfRank& part, std::vector<double> starts = {}) const {
+    return {nodes, simulated, part, model, element_size, wide_size, std::move(starts)};
   }
+  int size() const noexcept { return static_cast<int>(nodes.size()); }
+};
+
+// Nothing if ranks go on, from the rounds that are alike, while messages of these are on their way: they would be in
+// each other's way.
+std::optional<Simulation> simulate_alike(const Setting& setting, const Alike& alike, RoundReader& reader) {
+  const PlanOfRank in_step = part_of(setting.plans, 0, alike.rounds);
+  Engine some = setting.engine(alike.ranks, in_step);
+  const Simulation first = some.run();
   if (alike.is_all) return first;
   std::vector<double> ends;
   double last = 0;
-  for (int r = 0; r < size; ++r) {
+  for (int r = 0; r < setting.size(); ++r) {
     const RankState& same = some.state_of(r % alike.ranks);
     RankState own;
-    own.plan = plans(r);
+    own.plan = setting.plans(r);
     own.next_round = alike.rounds - 1;
     ends.push_back(end_of_round(own, same, reader));
     last = std::max(last, last_arrival(same));
   }
-  // Who goes on before the last message has arrived is in the way of others.
-  if (*std::min_element(ends.begin(), ends.end()) < last) return all(plans);
-  Simulation rest = all(part_of(plans, alike.rounds, ~std::size_t{0}), std::move(ends));
-  add(first, rest);
-  return rest;
+  if (*std::min_element(ends.begin(), ends.end()) < last) return std::nullopt;
+  const PlanOfRank rest = part_of(setting.plans, alike.rounds, ~std::size_t{0});
+  Simulation whole = setting.engine(setting.size(), rest, std::move(ends)).run();
+  add(first, whole);
+  return whole;
+}
+
+}  // namespace
+
+Simulation simulate(const PlanProblem& problem, const PlanOfRank& plans, const CostModel& model,
+                    std::size_t element_size, std::size_t wide_size, int many) {
+  const std::vector<int> nodes = dense_nodes(problem);
+  const Setting setting{nodes, plans, model, element_size, wide_size};
+  if (setting.size() >= many) {
+    RoundReader reader(model, element_size);
+    const Alike alike = alike_ranks(nodes, plans, model, reader);
+    try {
+      if (alike.rounds > 0) {
+        if (auto simulation = simulate_alike(setting, alike, reader)) return *std::move(simulation);
+      }
+    } catch (const Error&) {
+      // Of plans in part, it may not be true: a message's other end may be in the other part.
+      if (alike.is_all) throw;
+    }
+  }
+  return setting.engine(setting.size(), plans).run();
 }
 
 }  // namespace col::plan::simulation
