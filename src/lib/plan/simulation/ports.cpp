@@ -28,8 +28,15 @@ Ports::Ports(const std::vector<std::uint32_t>& circles, MessagePool& messages)
   for (const Side side : {kOut, kIn}) {
     ports_[side].resize(circles.size());
     busy_[side].resize(circles.size());
-    for (const std::uint32_t size : sizes_) free_[side].emplace_back((size + kBits - 1) / kBits);
-    for (const Seat& seat : seats_) free_[side][seat.circle][seat.index / kBits] |= bit(seat.index);
+    for (const std::uint32_t size : sizes_) {
+      free_[side].emplace_back((size + kBits - 1) / kBits);
+      free_words_[side].emplace_back((free_[side].back().size() + kBits - 1) / kBits);
+    }
+    for (const Seat& seat : seats_) {
+      const std::uint32_t word = seat.index / kBits;
+      free_[side][seat.circle][word] |= bit(seat.index);
+      free_words_[side][seat.circle][word / kBits] |= bit(word);
+    }
   }
 }
 
@@ -92,10 +99,15 @@ std::uint32_t Ports::find_next(Side side, std::uint32_t port) const {
     if (place == kNowhere || !is_busy(other, own.waiting[place].other_port)) return place;
   }
   std::uint32_t best = kNowhere;
-  const Bits& free = free_[other][seats_[port].circle];
-  for (std::size_t word = 0; word < free.size(); ++word) {
-    for (std::uint64_t both = free[word] & own.peers[word]; both != 0; both &= both - 1)
-      best = std::min(best, own.first_of_pair[word * kBits + static_cast<std::size_t>(std::countr_zero(both))]);
+  // Nearly all are busy: most words are 0, and what this port has in their place need not be loaded.
+  const std::uint32_t circle = seats_[port].circle;
+  const Bits &free = free_[other][circle], &free_words = free_words_[other][circle];
+  for (std::size_t i = 0; i < free_words.size(); ++i) {
+    for (std::uint64_t words = free_words[i]; words != 0; words &= words - 1) {
+      const std::size_t word = i * kBits + static_cast<std::size_t>(std::countr_zero(words));
+      for (std::uint64_t both = free[word] & own.peers[word]; both != 0; both &= both - 1)
+        best = std::min(best, own.first_of_pair[word * kBits + static_cast<std::size_t>(std::countr_zero(both))]);
+    }
   }
   return best;
 }

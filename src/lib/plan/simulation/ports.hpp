@@ -127,7 +127,11 @@ class Ports {
   void set_busy(Side side, std::uint32_t port, bool busy) {
     const Seat seat = seats_[port];
     busy_[side][port] = busy ? 1 : 0;
-    free_[side][seat.circle][seat.index / kBits] ^= bit(seat.index);
+    const std::uint32_t word = seat.index / kBits;
+    std::uint64_t& bits = free_[side][seat.circle][word];
+    bits ^= bit(seat.index);
+    std::uint64_t& words = free_words_[side][seat.circle][word / kBits];
+    words = bits != 0 ? words | bit(word) : words & ~bit(word);
   }
   void set_busy(const Message& message, bool busy) {
     for (const Side side : {kOut, kIn}) set_busy(side, message.port[side], busy);
@@ -142,6 +146,7 @@ class Ports {
   std::array<std::vector<std::uint8_t>, 2> busy_;  // by port; a bool each, but in little memory
   std::vector<std::uint32_t> sizes_;               // of the circles
   std::array<std::vector<Bits>, 2> free_;          // ports that are not busy, by circle
+  std::array<std::vector<Bits>, 2> free_words_;    // the words of these that are not 0
 };
 
 }  // namespace col::plan::simulation

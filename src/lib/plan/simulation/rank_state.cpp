@@ -24,10 +24,7 @@ std::span<const Step> RoundReader::read(RankState& rank) {
     if (step.kind == Step::Kind::recv && !step.to.empty()) arrivals_.push_back({step.to, slot});
     if (step.is_message()) ++slot;
   }
-  // What arrives does not overlap, so sorted by its beginning it is sorted by its end.
-  std::sort(arrivals_.begin(), arrivals_.end(), [](const Arrival& a, const Arrival& b) {
-    return a.to.buffer != b.to.buffer ? a.to.buffer < b.to.buffer : a.to.offset < b.to.offset;
-  });
+  sort_arrivals();
   for (const Step& step : round_.steps()) {
     if (step.is_message()) continue;
     note_needs(step.left, rank.needs);
@@ -40,6 +37,22 @@ std::span<const Step> RoundReader::read(RankState& rank) {
                          .bytes = bytes});
   }
   return round_.steps();
+}
+
+// What arrives does not overlap, so sorted by its beginning it is sorted by its end. Mostly it is listed one after the
+// other, upwards or downwards, and goes on at the other end of the buffer.
+void RoundReader::sort_arrivals() {
+  const auto is_before = [](const Arrival& a, const Arrival& b) {
+    return a.to.buffer != b.to.buffer ? a.to.buffer < b.to.buffer : a.to.offset < b.to.offset;
+  };
+  const auto begin = arrivals_.begin(), end = arrivals_.end();
+  if (arrivals_.size() > 1 && is_before(begin[1], begin[0])) std::reverse(begin, end);
+  const auto turn = std::is_sorted_until(begin, end, is_before);
+  if (turn == end) return;
+  if (is_before(arrivals_.back(), arrivals_.front()) && std::is_sorted(turn, end, is_before))
+    std::rotate(begin, turn, end);
+  else
+    std::sort(begin, end, is_before);
 }
 
 void RoundReader::note_needs(const Slice& slice, std::vector<std::uint32_t>& needs) {

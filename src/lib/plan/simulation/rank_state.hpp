@@ -48,6 +48,7 @@ class RoundReader {
     Slice to;
     std::uint32_t slot;
   };
+  void sort_arrivals();
   void note_needs(const Slice& slice, std::vector<std::uint32_t>& needs);
   std::size_t first_arrival(const Slice& slice) const;
 
