@@ -3,6 +3,7 @@
 The screen knows what coljob top writes: cursor home, erase to the end of the line and of the screen, colours, the
 other screen, and the cursor. Anything else is an error.
 """
+import codecs
 import fcntl
 import json
 import os
@@ -99,6 +100,7 @@ class Terminal:
 
     def __init__(self, command, lines=24, columns=80, environment=None):
         self.screen = Screen(lines, columns)
+        self.decoder = codecs.getincrementaldecoder("utf-8")()  # what is read at once may end within a letter
         self.master, slave = os.openpty()
         self.resize_kernel(lines, columns)
         self.before = termios.tcgetattr(slave)
@@ -129,7 +131,7 @@ class Terminal:
             data = os.read(self.master, 65536)
         except OSError:
             return False
-        self.screen.write(data.decode())
+        self.screen.write(self.decoder.decode(data))
         return bool(data)
 
     def until(self, what, holds, seconds=20):
