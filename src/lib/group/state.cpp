@@ -78,7 +78,8 @@ void Group::State::leave() {
 }
 
 std::optional<Error> Group::State::broken_by() {
-  const auto lock = access_.try_lock();
+  if (group::Access::is_moving_one_on()) return std::nullopt;  // maybe this one: it would wait for itself
+  const auto lock = access_.lock_unless_used();
   return lock ? core_.broken() : std::nullopt;
 }
 
