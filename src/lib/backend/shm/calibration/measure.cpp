@@ -200,9 +200,11 @@ void take(std::byte* to, const std::byte* from, std::size_t bytes) {
   core::copy(to, from, bytes, core::Stores::cached);
 }
 
-// A call that takes `little` and `much` time for so many bytes, as a start and a cost for each KiB.
+// A call that takes `little` and `much` time for so many bytes, as a start and a cost for each KiB. Throws Late if more
+// did not take longer: then something else held up every try, and nothing is known.
 void fit(std::uint64_t little, std::uint64_t much, std::uint64_t& start, std::uint64_t& kib) {
   kib = (std::max(much, little) - little) / ((kMuch - kLittle) >> 10);
+  if (kib == 0) throw Late();
   start = little - std::min(little, kib * (kLittle >> 10));
 }
 
