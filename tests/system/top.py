@@ -182,9 +182,9 @@ def wait_for_job(coljob, ranks):
 
 
 def shows(terminal, *patterns):
-    text = terminal.screen.text()
+    """In the frame that is shown, of which so far only the first lines may have been read."""
     for pattern in patterns:
-        assert re.search(pattern, text, re.M), f"not shown: {pattern}\n{text}"
+        terminal.until_shown(pattern, 5)
 
 
 def look_at_job(coljob, job_pid):
@@ -272,8 +272,8 @@ def look_at_hosts(coljob):
     terminal.until_shown(r"^host n2 \(node 1, rank 2\) has not answered for [0-9.]+ s: its ranks are as they were$")
     shows(terminal, r"^ +0 +n1 +([0-9]+ +)?(waiting|in a call|computing)")
     y = next(y for y in range(terminal.screen.lines) if re.search(r"n2 .*no answer ", terminal.screen.row(y)))
-    plain = [letter for tone, letter in zip(terminal.screen.tones[y], terminal.screen.row(y)) if letter != " " and not tone]
-    assert not plain, f"not marked: {plain} of {terminal.screen.row(y)!r}"
+    terminal.until("the whole line is marked", lambda: all(
+        tone or letter == " " for tone, letter in zip(terminal.screen.tones[y], terminal.screen.row(y))), 5)
     clock = terminal.screen.row(0)
     terminal.until("the others go on", lambda: terminal.screen.row(0) != clock)
     print("n2 is silent", flush=True)
