@@ -306,6 +306,7 @@ TEST_CASE("measure: a rank that is bound to its processor finds a second one as 
   INFO(fmt::format("of {} attempts, {} succeeded bound, and {} free", attempts, bound, free));
   CHECK((free > 0) <= has_second);
   CHECK(bound * 4 >= free);
+  if (has_second && free < 5) WARN("the second processor was busy all the time: hardly anything was compared");
 }
 
 TEST_CASE("measure: a time that is over before it begins gives nothing", "[shm]") {
