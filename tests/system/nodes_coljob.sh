@@ -32,7 +32,9 @@ is_right() {
 }
 
 # ---- Hangs, asked from either host, of which some are drawn anew each time
-names=$(printf '%s\n' barrier wrong_tag stopped_before unwaited_allreduce circle_of_sends not_joined; cut -f1 <<<"$table" | shuf -n 4)
+# unwaited_alltoall is none here: what rank 2 has for the other host is on its way as soon as it starts, and nobody waits.
+drawn=$(cut -f1 <<<"$table" | grep -vx unwaited_alltoall | shuf -n 4)
+names=$(printf '%s\n' barrier wrong_tag stopped_before unwaited_allreduce circle_of_sends not_joined "$drawn")
 for name in $(sort -u <<<"$names"); do
   echo "hang: $name"
   IFS=$'\t' read -r _ cause culprits words < <(grep -P "^$name\t" <<<"$table")
