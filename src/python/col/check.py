@@ -183,25 +183,34 @@ def run_case(group, case):
 # ---- Orders
 
 
+def finding(rank, index, verdict, text, error=None):
+    culprit = -1 if error is None else error.world_rank if error.world_rank >= 0 else error.rank
+    blames_another = culprit not in (-1, rank)
+    return json.dumps(
+        {"index": index, "verdict": verdict, "text": text, "digest": None, "blames_another": blames_another}
+    )
+
+
 def findings(group, tokens, say):
-    """Until the group cannot be used any more."""
+    """Until the group cannot be used any more: then it returns False."""
     for index, token in enumerate(tokens):
         say(str(index))
-        verdict, text, usable = PASS, "", True
+        verdict, text, usable, cause = PASS, "", True, None
         try:
             text = run_case(group, parse(token))
             verdict = FAIL if text else PASS
         except Skip as skip:
             verdict, text = SKIP, str(skip)
         except col.Error as error:
-            verdict, text = FAIL, str(error)
+            verdict, text, cause = FAIL, str(error), error
             usable = isinstance(error, (col.InvalidArgument, col.Unavailable))  # which leave a group as it was
         except Exception as error:
             verdict, text, usable = FAIL, f"{type(error).__name__}: {error}", False
         if verdict != PASS:
-            say(json.dumps({"index": index, "verdict": verdict, "text": text, "digest": None}))
+            say(finding(group.rank, index, verdict, text, cause))
         if not usable:
-            return
+            return False
+    return True
 
 
 def carry_out(rank, say, number, timeout, order):
@@ -211,8 +220,13 @@ def carry_out(rank, say, number, timeout, order):
     except Exception as error:
         say("end " + " ".join(str(error).split()))
         return
-    findings(group, order["cases"], say)
-    col.destroy_collective_group(name)
+    usable = findings(group, order["cases"], say)
+    try:
+        col.destroy_collective_group(name)
+    except col.Error as error:
+        # Where a case has failed, so does this, which says less.
+        if usable:
+            say(finding(rank, len(order["cases"]) - 1, FAIL, str(error), error))
     say("end")
 
 

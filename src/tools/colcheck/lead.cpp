@@ -12,22 +12,25 @@ namespace {
 // A library in which calls hang costs a timeout for each: after so many, the rest will not be any different.
 constexpr int kMostBrokenGroups = 25;
 
-// Findings of several ranks about one case become one result. The lowest rank with the worst verdict has the word.
+// Findings of several ranks about one case become one result. The lowest rank with the worst verdict has the word, and
+// one that blames another has it only where that one has nothing to say.
 class Merger {
  public:
-  explicit Merger(std::span<const Case> cases) : digests_(cases.size()) {
+  explicit Merger(std::span<const Case> cases) : heard_(cases.size()) {
     for (const Case& c : cases) results_.push_back({.c = c});
   }
 
   void add(int rank, const Answer::Entry& entry) {
     CaseResult& result = results_.at(entry.index);
     const Finding& finding = entry.finding;
-    if (finding.verdict > result.verdict) {
+    auto& [digest, only_blames] = heard_.at(entry.index);
+    if (finding.verdict > result.verdict ||
+        (finding.verdict == result.verdict && only_blames && !finding.blames_another)) {
       result.verdict = finding.verdict;
       result.text = finding.text;
       result.rank = rank;
+      only_blames = finding.blames_another;
     }
-    auto& digest = digests_.at(entry.index);
     if (!finding.digest || result.verdict != Finding::Verdict::pass) return;
     if (!digest) digest = {rank, *finding.digest};
     if (digest->value == *finding.digest) return;
@@ -48,8 +51,12 @@ class Merger {
     int rank;
     std::uint64_t value;
   };
+  struct Heard {
+    std::optional<Digest> digest = {};
+    bool only_blames = false;
+  };
   std::vector<CaseResult> results_;
-  std::vector<std::optional<Digest>> digests_;
+  std::vector<Heard> heard_;
 };
 
 // The run ends because `rank` has none any more who runs cases: with what all have found until then.

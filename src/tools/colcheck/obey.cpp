@@ -56,7 +56,9 @@ class CaseRunner {
     bool usable = true;
     const auto began = std::chrono::steady_clock::now();
     Finding finding = find_out(c, usable);
-    rank_.drop_all();
+    // Where a case has failed, so does what it has left: that says less.
+    if (const auto error = rank_.drop_all(); error && finding.verdict == Finding::Verdict::pass)
+      finding = failed(*error);
     const auto took = std::chrono::steady_clock::now() - began;
     answer_.times.push_back({index, std::chrono::duration_cast<std::chrono::microseconds>(took).count()});
     if (finding.verdict != Finding::Verdict::pass || finding.digest)
@@ -65,9 +67,24 @@ class CaseRunner {
     return usable;
   }
 
+  // To leave the group after the last case has failed, too.
+  void fail_at_end(const Error& error) {
+    if (answer_.done == 0)
+      answer_.trouble = error.what();
+    else
+      answer_.entries.push_back({answer_.done - 1, failed(error)});
+  }
+
   Answer& answer() { return answer_; }
 
  private:
+  Finding failed(const Error& error) {
+    Finding finding = Finding::fail(error.what());
+    const int culprit = error.world_rank() >= 0 ? error.world_rank() : error.rank();
+    finding.blames_another = culprit >= 0 && culprit != rank_.context().spec().rank;
+    return finding;
+  }
+
   Finding find_out(const Case& c, bool& usable) {
     const Property* property = find_property(c.property);
     if (property == nullptr) return Finding::fail(fmt::format("there is no property '{}'", c.property));
@@ -76,7 +93,7 @@ class CaseRunner {
     } catch (const Error& error) {
       // These leave a group as it was.
       usable = error.code() == ErrorCode::invalid_argument || error.code() == ErrorCode::unavailable;
-      return Finding::fail(error.what());
+      return failed(error);
     } catch (const std::exception& error) {
       usable = false;
       return Finding::fail(error.what());
@@ -116,10 +133,13 @@ Answer run_in_group(Context& context, const Order& order, std::uint64_t number, 
     return answer;
   }
   CaseRunner runner(Rank(context, group, order.backend, options.timeout), options);
-  for (std::size_t i = 0; i < order.cases.size(); ++i) {
-    if (!runner.run(i, order.cases[i])) break;
+  bool usable = true;
+  for (std::size_t i = 0; usable && i < order.cases.size(); ++i) usable = runner.run(i, order.cases[i]);
+  try {
+    context.destroy_group(group.name());
+  } catch (const Error& error) {
+    if (usable) runner.fail_at_end(error);
   }
-  context.destroy_group(group.name());
   if (context.spec().rank != 0) runner.answer().times.clear();
   runner.answer().natives = std::move(answer.natives);
   return std::move(runner.answer());
@@ -168,11 +188,12 @@ void fields(Order& order, Visit& visit) {
 template <class Visit>
 void fields(Answer::Entry& entry, Visit& visit) {
   auto& [index, finding] = entry;
-  auto& [verdict, text, digest] = finding;
+  auto& [verdict, text, digest, blames_another] = finding;
   visit("index", index);
   visit("verdict", verdict, core::Numbered{Finding::Verdict::fail});
   visit("text", text);
   visit("digest", digest);
+  visit("blames_another", blames_another);
 }
 
 template <class Visit>

@@ -45,8 +45,16 @@ void Rank::drop(Group& group) {
   context_->destroy_group(name);
 }
 
-void Rank::drop_all() {
-  for (const std::string& name : std::exchange(kept_, {})) context_->destroy_group(name);
+std::optional<Error> Rank::drop_all() {
+  std::optional<Error> first;
+  for (const std::string& name : std::exchange(kept_, {})) {
+    try {
+      context_->destroy_group(name);
+    } catch (const Error& error) {
+      if (!first) first = error;
+    }
+  }
+  return first;
 }
 
 }  // namespace col::colcheck

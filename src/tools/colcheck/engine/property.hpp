@@ -67,10 +67,12 @@ struct Finding {
   std::string text = {};  // why it was skipped, or what is wrong, in one line
   // A hash of what must be equal on all ranks; the lead compares it. Nothing if there is no such thing.
   std::optional<std::uint64_t> digest = {};
+  // What is wrong is what another rank has done. The finding of that rank says more: one of two that fail has the word.
+  bool blames_another = false;
 
   static Finding pass() { return {}; }
-  static Finding skip(std::string why) { return {Verdict::skip, std::move(why), {}}; }
-  static Finding fail(std::string what) { return {Verdict::fail, std::move(what), {}}; }
+  static Finding skip(std::string why) { return {Verdict::skip, std::move(why)}; }
+  static Finding fail(std::string what) { return {Verdict::fail, std::move(what)}; }
   // Fails unless `problem` is empty.
   static Finding of(std::string problem) { return problem.empty() ? pass() : fail(std::move(problem)); }
 };
@@ -101,8 +103,8 @@ class Rank {
   // Of a group of all ranks, for a property that makes it itself.
   GroupSpec spec_of_all(const std::string& name) const;
   void drop(Group& group);
-  // Drops what a property has left. Called after every case.
-  void drop_all();
+  // Drops what a property has left; returns the first error of it. Called after every case.
+  std::optional<Error> drop_all();
 
  private:
   Context* context_;
