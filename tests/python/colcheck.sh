@@ -84,7 +84,7 @@ nothing_left
 # One that hangs in code of its own: it is killed, and the others end by themselves.
 mkdir "$work/hang"
 sed 's/os.kill(os.getpid(), signal.SIGKILL)/import time; time.sleep(300)/' "$work/crash/sitecustomize.py" >"$work/hang/sitecustomize.py"
-PYTHONPATH=$work/hang expect 5 "${check[@]}" --only exact --np 2 --backend shm --timeout 1s
+PYTHONPATH=$work/hang expect 5 "${check[@]}" --only exact --np 2 --backend shm --timeout 4s
 says 'rank 1: its Python process did not go on, and was killed'
 says 'coll=scan'
 nothing_left
