@@ -141,6 +141,7 @@ void Engine::begin_rounds(int r) {
       if (steps[i].is_message()) post(r, slot++, steps[i]);
     }
     state.in_flight = slot;
+    state.awaited.assign(slot, true);
     state.began_at = now_;
     if (simulated_ < size_) state.arrived_at.assign(slot, now_);
   } while (advance(r));
@@ -170,7 +171,6 @@ void Engine::post(int r, std::uint32_t slot, const Step& step) {
   if (step.peer < 0 || step.peer >= size_)
     refuse(fmt::format("rank {} {} rank {}, and the ranks are 0 to {}", r, side == kOut ? "sends to" : "receives from",
                        step.peer, size_ - 1));
-  rank(r).peers.push_back(step.peer);
   const Ends ends = ends_of(side, r, step.peer);
   PairQueue& queue = unpaired_.at(ends.from, ends.to);
   const bool pairs = queue.first != kNoMessage && messages_[queue.first].posted != side;
@@ -216,7 +216,7 @@ bool Engine::advance(int r) {
   for (; state.next_work < state.work.size(); ++state.next_work) {
     const Work& work = state.work[state.next_work];
     for (; state.next_need < work.needs_end; ++state.next_need) {
-      if (state.peers[state.needs[state.next_need]] >= 0) return false;
+      if (state.awaited[state.needs[state.next_need]]) return false;
     }
     if (!shares()) {
       // Nobody can come in between: it need not be an event.
@@ -305,7 +305,7 @@ void Engine::arrive(std::uint32_t id) {
 
 void Engine::arrived_at(int r, std::uint32_t slot) {
   RankState& state = rank(r);
-  state.peers[slot] = -1;
+  state.awaited[slot] = false;
   if (simulated_ < size_) state.arrived_at[slot] = now_;
   --state.in_flight;
   const bool awaited = state.next_need < state.needs.size() && state.needs[state.next_need] == slot;
@@ -322,9 +322,14 @@ void Engine::refuse_stuck() const {
   std::string who = "the ranks wait for each other, for ever";
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const RankState& state = ranks_[r];
-    const auto waits = std::find_if(state.peers.begin(), state.peers.end(), [](int peer) { return peer >= 0; });
-    if (state.ended_at >= 0 || waits == state.peers.end()) continue;
-    who = fmt::format("rank {} waits in round {} for rank {}, for ever", r, state.next_round - 1, *waits);
+    if (state.ended_at >= 0 || state.in_flight == 0) continue;
+    const std::size_t index = state.next_round - 1;
+    Round round;
+    state.plan.round(index, round);
+    std::size_t slot = 0;
+    const auto waits = std::find_if(round.steps().begin(), round.steps().end(),
+                                    [&](const Step& step) { return step.is_message() && state.awaited[slot++]; });
+    who = fmt::format("rank {} waits in round {} for rank {}, for ever", r, index, waits->peer);
     break;
   }
   refuse(who);

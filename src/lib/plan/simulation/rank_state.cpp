@@ -13,7 +13,6 @@ bool overlap(const Slice& a, const Slice& b) noexcept {
 
 std::span<const Step> RoundReader::read(RankState& rank) {
   rank.plan.round(rank.next_round++, round_);
-  rank.peers.clear();
   rank.work.clear();
   rank.needs.clear();
   rank.next_work = rank.next_need = 0;

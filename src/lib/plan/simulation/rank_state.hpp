@@ -20,8 +20,8 @@ struct Work {
 struct RankState {
   Plan plan = {};
   std::size_t next_round = 0;
-  std::vector<int> peers = {};  // the peers of this round's messages, by slot; -1 after the message has arrived
-  std::vector<Work> work = {};  // in order
+  std::vector<bool> awaited = {};         // the messages of this round that have not arrived, by slot
+  std::vector<Work> work = {};            // in order
   std::vector<std::uint32_t> needs = {};  // slots of the messages that pieces of work wait for
   std::size_t next_work = 0, next_need = 0;
   std::size_t in_flight = 0;  // messages of this round that have not arrived
@@ -34,13 +34,12 @@ struct RankState {
   std::vector<double> arrived_at = {};  // its messages, by slot; only where a rank is simulated for several
 };
 
-// Turns rounds into peers, work and needs.
+// Turns rounds into work and needs.
 class RoundReader {
  public:
   RoundReader(const CostModel& model, std::size_t element_size) : model_(model), element_size_(element_size) {}
 
-  // Reads the next round of `rank`, which then has work and needs, but no peers. The steps are valid until the next
-  // call.
+  // Reads the next round of `rank`, which then has its work and needs. The steps are valid until the next call.
   std::span<const Step> read(RankState& rank);
 
  private:
