@@ -10,7 +10,7 @@ import torch
 import col
 import col.ray as collective
 import holders as actors
-from col.ray import transport
+from col.ray import direct, transport
 from workers import LIMIT
 
 
@@ -73,6 +73,20 @@ def test_any_value(holders, case):
 def test_what_cannot_be_moved(holders):
     with pytest.raises(col.InvalidArgument, match="to_dense"):
         get(holders[0].hold.remote("x", torch.ones(3).to_sparse()))
+
+
+def has_manager():
+    from ray._private.worker import global_worker
+
+    return global_worker._rdt_manager is not None
+
+
+def test_an_actor_has_one_manager_before_its_first_transfer(cluster):
+    """Where two threads made it at the first transfer, one waited for what the other one had received."""
+    (fresh,) = actors.start(1)
+    direct.manager().wait_until_custom_transports_registered(fresh)
+    assert get(fresh.run.remote(has_manager))
+    ray.kill(fresh)
 
 
 def test_from_actor_to_actor(holders):

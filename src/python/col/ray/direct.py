@@ -21,7 +21,8 @@ class ActorDied(PeerLost):
     """The actor of a task died."""
 
 
-def _manager() -> Any:
+def manager() -> Any:
+    """Ray's, of the tensors that its transports move, in this process."""
     from ray._private.worker import global_worker
 
     return global_worker.rdt_manager
@@ -32,7 +33,7 @@ def _known(ref: Any) -> Any:
 
     if not isinstance(ref, ray.ObjectRef):
         raise InvalidArgument(f"a ref (ray.ObjectRef) of a tensor on an actor is needed, not {type(ref).__name__}")
-    known = _manager().get_rdt_metadata(ref.hex())
+    known = manager().get_rdt_metadata(ref.hex())
     if known is None:
         raise InvalidArgument(
             f"{ref} is an ordinary object of Ray's object store; put @ray.method(tensor_transport=\"COL\") on the method "
@@ -68,7 +69,7 @@ def layout(ref: Any, deadline: float) -> list[str]:
     if known is None:
         if not ray.wait([ref], timeout=max(0.0, deadline - time.monotonic()), fetch_local=False)[0]:
             raise Timeout(f"{holder(ref)} has not made the tensor of {ref} in time; is it busy with another call?")
-        known = _manager().wait_for_tensor_transport_metadata(ref.hex(), _GRACE)
+        known = manager().wait_for_tensor_transport_metadata(ref.hex(), _GRACE)
     if known is None:
         check(ref)
         raise InvalidArgument(f"{ref} has a value, but Ray knows nothing of its tensor")
@@ -105,4 +106,4 @@ def _itself(actor: Any, value: Any) -> Any:
 
 def tensors(key: str) -> list[Any]:
     """The tensors of the ref whose hex() is the key, in the actor that holds them."""
-    return _manager().rdt_store.wait_and_get_object(key, timeout=0)
+    return manager().rdt_store.wait_and_get_object(key, timeout=0)

@@ -244,6 +244,10 @@ def _register() -> None:
 
     if NAME not in util.transport_manager_info:
         util.register_tensor_transport(NAME, ["cpu"], ColTransport, torch.Tensor)
+    # Ray makes its store of such tensors when it is first asked for it. If two threads ask at once, as at an actor's first
+    # transfer, there are two stores, and what one thread has received the other awaits in vain, for 60 s (Ray 2.60). So
+    # it is made now, when nobody else asks.
+    direct.manager()
 
 
 # When it is imported: Ray sends the class to the actors by its name, so that they import this, too. It does not do so for an
