@@ -71,19 +71,28 @@ std::uint64_t fingerprint(std::uint64_t group_token, const Request& request, con
   return hash.value();
 }
 
+std::vector<std::pair<int, int>> runs_of(const std::vector<int>& ranks) {
+  std::vector<std::pair<int, int>> runs;
+  for (const int rank : ranks) {
+    if (!runs.empty() && runs.back().second == rank - 1)
+      runs.back().second = rank;
+    else
+      runs.emplace_back(rank, rank);
+  }
+  return runs;
+}
+
 std::string ranks_text(const std::vector<int>& ranks) {
-  constexpr std::size_t kMostParts = 20, kShortestRun = 3;
+  constexpr std::size_t kMostParts = 20;
   std::vector<std::string> parts;
   std::size_t named = 0;
-  while (named < ranks.size() && parts.size() < kMostParts) {
-    std::size_t end = named + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    if (end - named >= kShortestRun)
-      parts.push_back(fmt::format("{}-{}", ranks[named], ranks[end - 1]));
+  for (const auto& [first, last] : runs_of(ranks)) {
+    if (parts.size() == kMostParts) break;
+    if (first == last)
+      parts.push_back(fmt::format("{}", first));
     else
-      parts.push_back(fmt::format("{}", fmt::join(ranks.begin() + static_cast<std::ptrdiff_t>(named),
-                                                  ranks.begin() + static_cast<std::ptrdiff_t>(end), ", ")));
-    named = end;
+      parts.push_back(fmt::format("{}{}{}", first, last == first + 1 ? ", " : "-", last));
+    named += static_cast<std::size_t>(last - first + 1);
   }
   return fmt::format("{} {}{}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(parts, ", "),
                      named < ranks.size() ? fmt::format(" and {} more", ranks.size() - named) : "");

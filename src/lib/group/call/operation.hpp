@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <col/backend.hpp>
@@ -44,6 +45,8 @@ std::uint64_t fingerprint(std::uint64_t group_token, const Request& request, con
 
 // "rank 3", or "ranks 3, 5, 8-15"; not more than a line can hold.
 std::string ranks_text(const std::vector<int>& ranks);
+// The first and the last of those that follow each other. They ascend.
+std::vector<std::pair<int, int>> runs_of(const std::vector<int>& ranks);
 
 // The call of a rank that has left in good order, for messages.
 inline constexpr std::string_view kHasLeft = "nothing more, and left the group";

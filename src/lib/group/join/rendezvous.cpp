@@ -83,6 +83,18 @@ std::string lack_key(const Member& self) {
   return fmt::format("lacks/{}", wanted_backend(self));
 }
 
+// The word on missing ranks. All ranks hear it at every look, so it has the runs of them.
+std::string word_of(const std::vector<int>& missing) {
+  return core::json_line(runs_of(missing));
+}
+std::vector<int> heard_in(const std::string& word, int world_size) {
+  std::vector<int> ranks;
+  for (const auto& [first, last] : decoded<std::vector<std::pair<int, int>>>(word, "list of missing ranks")) {
+    for (int rank = std::max(first, 0); rank <= std::min(last, world_size - 1); ++rank) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
 // Nothing if another version of col has written it, or nobody's.
 std::optional<Member> readable(const std::string& text) {
   try {
@@ -355,7 +367,7 @@ bool Attempt::gather() {
 // For the others, each of whom would otherwise have to look for all.
 void Attempt::say_missing() {
   describe_missing();
-  std::string text = core::json_line(missing());
+  std::string text = word_of(missing());
   if (text == said_) return;
   scope_.set(kMissing, text);
   said_ = std::move(text);
@@ -498,7 +510,7 @@ std::optional<std::string> Attempt::look() {
   const bool is_few = self_.world_size <= kFewRanks, looked = std::exchange(has_looked_, true);
   said_any_ = said_any_ && calls[2].answer == said_;  // rank 0 has come, and has the word
   if (calls[2].answer && !said_any_)
-    heard_ = decoded<std::vector<int>>(*calls[2].answer, "list of missing ranks");
+    heard_ = heard_in(*calls[2].answer, self_.world_size);
   else if (!heard_ && is_few)
     collect(self_.world_size);
   else if (!heard_ && looked)  // a word that was taken back has been heard: those who give up with its speaker use it
@@ -511,12 +523,12 @@ std::optional<std::string> Attempt::look() {
 // looks for the others. The list that it takes it with is empty: nobody is known to be missing yet.
 void Attempt::speak_for_rank_0() {
   if (!said_any_) {
-    said_ = core::json_line(std::vector<int>());
+    said_ = word_of({});
     said_any_ = !scope_.compare_set(kMissing, std::nullopt, said_);
     if (!said_any_) return;  // another one was faster
   }
   collect(self_.world_size);
-  std::string text = core::json_line(missing());
+  std::string text = word_of(missing());
   if (scope_.compare_set(kMissing, said_, text) == said_) said_ = std::move(text);
 }
 
