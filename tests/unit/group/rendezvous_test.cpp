@@ -407,6 +407,10 @@ TEST_CASE("rendezvous: many ranks that are missing are named together", "[group]
   CHECK(col::group::ranks_text({3}) == "rank 3");
   CHECK(col::group::ranks_text({3, 4}) == "ranks 3, 4");
   CHECK(col::group::ranks_text({1, 3, 4, 5, 9, 120, 121, 122, 123}) == "ranks 1, 3-5, 9, 120-123");
+  const std::vector<int> some = {0, 3, 4, 5, 9};
+  CHECK(col::group::runs_of(some) == col::group::RankRuns{{0, 0}, {3, 5}, {9, 9}});
+  CHECK(col::group::ranks_of(col::group::runs_of(some), 10) == some);
+  CHECK(col::group::ranks_of({{-5, 1}, {3, 1 << 30}}, 5) == std::vector<int>{0, 1, 3, 4});
   std::vector<int> odd;
   for (int rank = 1; rank < 100; rank += 2) odd.push_back(rank);
   const std::string text = col::group::ranks_text(odd);

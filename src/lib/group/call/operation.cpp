@@ -71,8 +71,8 @@ std::uint64_t fingerprint(std::uint64_t group_token, const Request& request, con
   return hash.value();
 }
 
-std::vector<std::pair<int, int>> runs_of(const std::vector<int>& ranks) {
-  std::vector<std::pair<int, int>> runs;
+RankRuns runs_of(const std::vector<int>& ranks) {
+  RankRuns runs;
   for (const int rank : ranks) {
     if (!runs.empty() && runs.back().second == rank - 1)
       runs.back().second = rank;
@@ -80,6 +80,14 @@ std::vector<std::pair<int, int>> runs_of(const std::vector<int>& ranks) {
       runs.emplace_back(rank, rank);
   }
   return runs;
+}
+
+std::vector<int> ranks_of(const RankRuns& runs, int world_size) {
+  std::vector<int> ranks;
+  for (const auto& [first, last] : runs) {
+    for (int rank = std::max(first, 0); rank <= std::min(last, world_size - 1); ++rank) ranks.push_back(rank);
+  }
+  return ranks;
 }
 
 std::string ranks_text(const std::vector<int>& ranks) {

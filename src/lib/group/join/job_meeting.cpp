@@ -56,7 +56,7 @@ std::string announcement_key(int rank) {
 
 // What rank 0 says while it waits.
 struct LeaderWord {
-  std::vector<int> missing = {};
+  RankRuns missing = {};     // all hear it at every look
   std::string refusal = {};  // an error; empty: none yet
 };
 
@@ -264,7 +264,7 @@ void JobMeeting::look() {
     if (has_ended(member) && still_there(member))
       throw lost_in_meeting(spec_, rank, core::ProcessId::from_word(member.process_nonce));
   }
-  say({.missing = missing()});
+  say({.missing = runs_of(missing())});
 }
 
 // The word of an earlier attempt, whose processes have withdrawn, does not count.
@@ -375,7 +375,9 @@ void JobMeeting::on_timeout(Duration budget) {
                             spec_.rank, time, spec_.job_id, self_.peer.pid),
                 {}, 0, 0);
   }
-  const std::vector<int> absent = leads() ? missing() : heard_ ? heard_->missing : std::vector<int>{0};
+  const std::vector<int> absent = leads()  ? missing()
+                                  : heard_ ? ranks_of(heard_->missing, spec_.world_size)
+                                           : std::vector<int>{0};
   if (absent.empty()) return;
   const int culprit = absent.size() == 1 ? absent.front() : -1;
   throw Error(ErrorCode::timeout,

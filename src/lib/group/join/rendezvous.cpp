@@ -87,13 +87,6 @@ std::string lack_key(const Member& self) {
 std::string word_of(const std::vector<int>& missing) {
   return core::json_line(runs_of(missing));
 }
-std::vector<int> heard_in(const std::string& word, int world_size) {
-  std::vector<int> ranks;
-  for (const auto& [first, last] : decoded<std::vector<std::pair<int, int>>>(word, "list of missing ranks")) {
-    for (int rank = std::max(first, 0); rank <= std::min(last, world_size - 1); ++rank) ranks.push_back(rank);
-  }
-  return ranks;
-}
 
 // Nothing if another version of col has written it, or nobody's.
 std::optional<Member> readable(const std::string& text) {
@@ -510,7 +503,7 @@ std::optional<std::string> Attempt::look() {
   const bool is_few = self_.world_size <= kFewRanks, looked = std::exchange(has_looked_, true);
   said_any_ = said_any_ && calls[2].answer == said_;  // rank 0 has come, and has the word
   if (calls[2].answer && !said_any_)
-    heard_ = heard_in(*calls[2].answer, self_.world_size);
+    heard_ = ranks_of(decoded<RankRuns>(*calls[2].answer, "list of missing ranks"), self_.world_size);
   else if (!heard_ && is_few)
     collect(self_.world_size);
   else if (!heard_ && looked)  // a word that was taken back has been heard: those who give up with its speaker use it
