@@ -82,7 +82,7 @@ def has_manager():
 
 
 def test_an_actor_has_one_manager_before_its_first_transfer(cluster):
-    """Where two threads made it at the first transfer, one waited for what the other one had received."""
+    """If two threads make one each at the first transfer, one never finds what the other has received."""
     (fresh,) = actors.start(1)
     direct.manager().wait_until_custom_transports_registered(fresh)
     assert get(fresh.run.remote(has_manager))

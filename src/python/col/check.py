@@ -184,8 +184,7 @@ def run_case(group, case):
 
 
 def finding(rank, index, verdict, text, error=None):
-    culprit = -1 if error is None else error.world_rank if error.world_rank >= 0 else error.rank
-    blames_another = culprit not in (-1, rank)
+    blames_another = error is not None and error.rank not in (-1, rank)
     return json.dumps(
         {"index": index, "verdict": verdict, "text": text, "digest": None, "blames_another": blames_another}
     )
@@ -224,7 +223,7 @@ def carry_out(rank, say, number, timeout, order):
     try:
         col.destroy_collective_group(name)
     except col.Error as error:
-        # Where a case has failed, so does this, which says less.
+        # If a case has failed, this error only follows from it.
         if usable:
             say(finding(rank, len(order["cases"]) - 1, FAIL, str(error), error))
     say("end")

@@ -12,8 +12,8 @@ namespace {
 // A library in which calls hang costs a timeout for each: after so many, the rest will not be any different.
 constexpr int kMostBrokenGroups = 25;
 
-// Findings of several ranks about one case become one result. The lowest rank with the worst verdict has the word, and
-// one that blames another has it only where that one has nothing to say.
+// Findings of several ranks about one case become one result. The lowest rank with the worst verdict has the word; a
+// rank that blames another one gives way to a rank that does not.
 class Merger {
  public:
   explicit Merger(std::span<const Case> cases) : heard_(cases.size()) {

@@ -56,7 +56,7 @@ class CaseRunner {
     bool usable = true;
     const auto began = std::chrono::steady_clock::now();
     Finding finding = find_out(c, usable);
-    // Where a case has failed, so does what it has left: that says less.
+    // If the case has failed, this error only follows from it.
     if (const auto error = rank_.drop_all(); error && finding.verdict == Finding::Verdict::pass)
       finding = failed(*error);
     const auto took = std::chrono::steady_clock::now() - began;
@@ -67,7 +67,7 @@ class CaseRunner {
     return usable;
   }
 
-  // To leave the group after the last case has failed, too.
+  // No case has broken the group, but leaving it has failed: that counts against the last case.
   void fail_at_end(const Error& error) {
     if (answer_.done == 0)
       answer_.trouble = error.what();

@@ -45,8 +45,8 @@ std::uint64_t fingerprint(std::uint64_t group_token, const Request& request, con
 
 // "rank 3", or "ranks 3, 5, 8-15"; not more than a line can hold.
 std::string ranks_text(const std::vector<int>& ranks);
-// The first and the last of those that follow each other. They ascend. And the other way, of a group of that size: runs
-// may come from anywhere.
+// Ascending ranks as runs: the first and the last of each row of ranks without a gap. ranks_of() is the way back; it
+// leaves out what is no rank of a group of that size, because the runs may come from another process.
 using RankRuns = std::vector<std::pair<int, int>>;
 RankRuns runs_of(const std::vector<int>& ranks);
 std::vector<int> ranks_of(const RankRuns& runs, int world_size);

@@ -56,7 +56,7 @@ std::string announcement_key(int rank) {
 
 // What rank 0 says while it waits.
 struct LeaderWord {
-  RankRuns missing = {};     // all hear it at every look
+  RankRuns missing = {};     // short, because all ranks read it again and again
   std::string refusal = {};  // an error; empty: none yet
 };
 

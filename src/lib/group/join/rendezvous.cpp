@@ -83,7 +83,7 @@ std::string lack_key(const Member& self) {
   return fmt::format("lacks/{}", wanted_backend(self));
 }
 
-// The word on missing ranks. All ranks hear it at every look, so it has the runs of them.
+// What kMissing says. It is short, because all ranks read it again and again.
 std::string word_of(const std::vector<int>& missing) {
   return core::json_line(runs_of(missing));
 }

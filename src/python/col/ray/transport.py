@@ -244,9 +244,9 @@ def _register() -> None:
 
     if NAME not in util.transport_manager_info:
         util.register_tensor_transport(NAME, ["cpu"], ColTransport, torch.Tensor)
-    # Ray makes its store of such tensors when it is first asked for it. If two threads ask at once, as at an actor's first
-    # transfer, there are two stores, and what one thread has received the other awaits in vain, for 60 s (Ray 2.60). So
-    # it is made now, when nobody else asks.
+    # Ray 2.60 makes its manager of such tensors when it is first asked for it, and without a lock. At an actor's first
+    # transfer, two threads may ask at once and get one each. Then what one thread receives, the other never finds: it gives
+    # up after 60 s. So this asks before any transfer.
     direct.manager()
 
 

@@ -67,7 +67,7 @@ struct Finding {
   std::string text = {};  // why it was skipped, or what is wrong, in one line
   // A hash of what must be equal on all ranks; the lead compares it. Nothing if there is no such thing.
   std::optional<std::uint64_t> digest = {};
-  // What is wrong is what another rank has done. The finding of that rank says more: one of two that fail has the word.
+  // The error blames another rank. If that one has failed, too, its own finding says more.
   bool blames_another = false;
 
   static Finding pass() { return {}; }
