@@ -355,6 +355,8 @@ std::unique_ptr<BackendFactory> make_memory_backend(MemoryOptions options) {
 }
 
 void register_memory_backend(const MemoryOptions& options) {
+  static std::mutex one_at_a_time;  // ranks that are threads come here at once
+  const std::lock_guard lock(one_at_a_time);
   if (find_backend(options.name) == nullptr) register_backend(make_memory_backend(options));
 }
 

@@ -37,10 +37,8 @@ drills() {
 # The mismatches are found above the wire: of these, one kind. And a few of the algorithms in which a rank dies.
 declare -A backend_over=([gloo]=hosts [ucx]=hosts_ucx)
 skipped=killed,mismatch_op,mismatch_count,mismatch_dtype,mismatch_root,mismatch_reduce_op
-# Over UCX, a small send ends before it is received. So a rank can be in the next call while its neighbour waits for the
-# stopped one in this call, and it may name either.
-# And UCX itself ends a process that has no descriptor left when its worker is first woken.
-declare -A skipped_over=([gloo]=$skipped [ucx]=$skipped,stopped,descriptor_limit)
+# UCX itself ends a process that has no descriptor left when its worker is first woken.
+declare -A skipped_over=([gloo]=$skipped [ucx]=$skipped,descriptor_limit)
 for wire in $WIRES; do
   drills "${backend_over[$wire]}" --skip "${skipped_over[$wire]}"
   drills "${backend_over[$wire]}" --only killed --algo ring,linear

@@ -202,6 +202,47 @@ TEST_CASE("diagnosis: a store that has stopped does not hold up the deadline", "
   CHECK(std::chrono::steady_clock::now() - start < 10s);
 }
 
+TEST_CASE("diagnosis: a rank of another host that waits in an earlier call, and one here that does, are not to blame",
+          "[group]") {
+  const auto seen = [](std::shared_ptr<col::ControlPage> control, const std::vector<int>& heard) {
+    Surroundings surroundings = without_page(1, 4, col::make_memory_store());
+    surroundings.group = "row";
+    surroundings.control = std::move(control);
+    for (const int rank : heard) {
+      col::group::Calls calls;
+      calls.runs.push_back({1, 2, "what all ranks call"});
+      surroundings.scope->set(fmt::format("calls/{}", rank), calls.encode());
+    }
+    col::group::Operation barrier;
+    barrier.collective = true;
+    barrier.sequence = 3;
+    barrier.text = "barrier";
+    barrier.counterparts = {0, 2, 3};
+    try {
+      Diagnosis(surroundings, {barrier}).on_timeout(1s);
+    } catch (const Error& error) {
+      return std::pair(error.rank(), error.message());
+    }
+    return std::pair(-2, std::string());
+  };
+  const auto here = [](std::uint64_t call_of_rank_0, bool waits) {
+    auto control = col::ControlPage::in_memory(2);
+    for (const int rank : {0, 1}) control->record(rank).join(rank);
+    control->record(0).begin("row", call_of_rank_0, "allreduce", 1);
+    if (waits) control->record(0).waiting(0, 3);
+    return control;
+  };
+  // Rank 2 has said nothing, so it does not wait. Rank 3 waits for it in call 2, and rank 0 for rank 3.
+  CHECK(seen(here(3, true), {3}).first == 2);
+  CHECK(seen(here(2, true), {3}).first == 2);
+  CHECK(seen(nullptr, {0, 3}) == std::pair(2, std::string("barrier (operation 3) timed out after 1s: ranks 0, 2, 3 may "
+                                                          "not have entered it; rank 2 is furthest behind; look at "
+                                                          "what the missing do, or raise COL_TIMEOUT")));
+  // Where several have said nothing, nobody can tell; but a rank here that does not wait is known to be missing.
+  CHECK(seen(here(2, true), {}).first == -1);
+  CHECK(seen(here(2, false), {3}).first == 0);
+}
+
 TEST_CASE("diagnosis: a different algorithm is a mismatch", "[group]") {
   col::test::register_stuck_backend();
   const auto outcomes = run_calls({allreduce(8), allreduce(8, {.algorithm = "stuck"}), allreduce(8)});

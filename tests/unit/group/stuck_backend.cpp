@@ -1,6 +1,7 @@
 #include "unit/group/stuck_backend.hpp"
 
 #include <array>
+#include <mutex>
 #include <numeric>
 #include <thread>
 
@@ -47,7 +48,8 @@ class StuckBackend final : public BackendFactory {
 }  // namespace
 
 void register_stuck_backend() {
-  if (find_backend("stuck") == nullptr) register_backend(std::make_unique<StuckBackend>());
+  static std::once_flag once;  // ranks that are threads come here at once
+  std::call_once(once, [] { register_backend(std::make_unique<StuckBackend>()); });
 }
 
 void check_ended(const std::vector<Outcome>& outcomes, const GroupEnding& ending, std::vector<int> ranks) {

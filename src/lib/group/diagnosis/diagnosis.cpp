@@ -300,16 +300,29 @@ Diagnosis::Presence Diagnosis::presence(const Operation& operation, int rank) {
   return activity->sequence >= operation.sequence ? Presence::arrived : Presence::absent;
 }
 
-// Of those who are missing, the one that is furthest behind: the others may be waiting for it. The first where that
-// cannot be told.
-int Diagnosis::furthest_behind(const std::vector<int>& ranks) const {
+// The number after that of the last call of this group that a rank is known to have come to; 0 if nothing is known.
+std::uint64_t Diagnosis::progress_of(int rank) const {
+  const auto activity = surroundings_.activity_of(rank);
+  if (activity && is_same_group(activity->group, surroundings_.group)) return activity->sequence + 1;
+  const auto heard = heard_.find(rank);
+  return heard == heard_.end() ? 0 : heard->second->end();
+}
+
+// Of those who are missing, the one that is furthest behind: the others may be waiting for it. If there are several,
+// the first of them, or -1 for `only_one`.
+int Diagnosis::furthest_behind(const std::vector<int>& ranks, bool only_one) const {
   std::vector<std::pair<std::uint64_t, int>> by_progress;
-  for (const int rank : ranks) {
-    const auto activity = surroundings_.activity_of(rank);
-    const bool here = activity && is_same_group(activity->group, surroundings_.group);
-    by_progress.emplace_back(here ? activity->sequence : 0, rank);
-  }
-  return std::min_element(by_progress.begin(), by_progress.end())->second;
+  for (const int rank : ranks) by_progress.emplace_back(progress_of(rank), rank);
+  std::sort(by_progress.begin(), by_progress.end());
+  const bool tie = by_progress.size() > 1 && by_progress[0].first == by_progress[1].first;
+  return only_one && tie ? -1 : by_progress.front().second;
+}
+
+// Whether a rank that has not come to `operation` waits in an earlier call of this group.
+bool Diagnosis::waits_before(const Operation& operation, int rank) const {
+  const auto activity = surroundings_.activity_of(rank);
+  return activity && activity->state == State::waiting && is_same_group(activity->group, surroundings_.group) &&
+         activity->sequence < operation.sequence;
 }
 
 void Diagnosis::on_timeout(Duration budget) {
@@ -366,19 +379,27 @@ Diagnosis::Accused Diagnosis::accuse(const std::vector<int>& absent, const std::
   const auto holdup = find_holdup(surroundings_, operations_, true);
   const int outsider = holdup && holdup->member < 0 ? holdup->activity.rank : -1;
   if (holdup && holdup->activity.stopped) return {holdup->member, holdup->text(), outsider};
-  const std::vector<int>& missing = absent.empty() ? unknown : absent;
+  const Operation& operation = operations_.front();
+  // Absent ranks that all wait themselves are not to blame, but somebody on another node is.
+  const bool sure = !absent.empty() && (unknown.empty() || !operation.collective ||
+                                        !std::all_of(absent.begin(), absent.end(),
+                                                     [&](int rank) { return waits_before(operation, rank); }));
+  std::vector<int> missing = absent;
+  if (!sure) missing.insert(missing.end(), unknown.begin(), unknown.end());
+  std::sort(missing.begin(), missing.end());
   if (missing.size() == 1 && (!holdup || holdup->member == missing.front())) {
     const auto activity = surroundings_.activity_of(missing.front());
     return {missing.front(),
-            fmt::format("{} {} it{}", ranks_text(missing), absent.empty() ? "may not have entered" : "did not enter",
+            fmt::format("{} {} it{}", ranks_text(missing), sure ? "did not enter" : "may not have entered",
                         activity ? last_seen(*activity) : "")};
   }
-  const std::string who = missing.empty()  ? "all ranks have entered it, but the data did not arrive in time"
-                          : absent.empty() ? fmt::format("{} may not have entered it", ranks_text(missing))
-                                           : fmt::format("{} did not enter it", ranks_text(missing));
+  const std::string who =
+      missing.empty() ? "all ranks have entered it, but the data did not arrive in time"
+                      : fmt::format("{} {} it", ranks_text(missing), sure ? "did not enter" : "may not have entered");
   if (holdup) return {holdup->member, fmt::format("{}; {}", who, holdup->text()), outsider};
-  if (absent.empty()) return {-1, who};
-  const int behind = furthest_behind(absent);
+  // A rank that waits has said what it has called: so of ranks on other nodes, one that has said less does not wait.
+  const int behind = sure || (operation.collective && !missing.empty()) ? furthest_behind(missing, !sure) : -1;
+  if (behind < 0) return {-1, who};
   return {behind, fmt::format("{}; rank {} is furthest behind", who, behind)};
 }
 

@@ -141,7 +141,9 @@ class Diagnosis final : public WaitObserver {
   void post_loss(const Error& symptom);
   Error first_loss(const Error& symptom);
   Presence presence(const Operation& operation, int rank);
-  int furthest_behind(const std::vector<int>& ranks) const;
+  std::uint64_t progress_of(int rank) const;
+  int furthest_behind(const std::vector<int>& ranks, bool only_one) const;
+  bool waits_before(const Operation& operation, int rank) const;
   struct Accused {
     int rank = -1;  // rank in the group; -1: not known, or not a member
     std::string who;
