@@ -11,9 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,10 +19,10 @@
 
 #include <col/store.hpp>
 
-#include "core/unique_fd.hpp"
 #include "group/diagnosis/failure.hpp"
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
+#include "support/silent_listener.hpp"
 #include "unit/group/stuck_backend.hpp"
 
 using namespace std::chrono_literals;
@@ -169,18 +167,8 @@ TEST_CASE("diagnosis: of a chain of lost connections the first loss is named, wh
 }
 
 TEST_CASE("diagnosis: a store that has stopped does not hold up the deadline", "[group]") {
-  // Takes connections, and never says a word.
-  const col::core::UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  REQUIRE(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size) == 0);
-  REQUIRE(::listen(listener.get(), 8) == 0);
-  REQUIRE(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
-
-  Surroundings surroundings =
-      without_page(0, 2, col::make_tcp_store("127.0.0.1", ntohs(address.sin_port), "token", 60s));
+  const col::test::SilentListener listener;
+  Surroundings surroundings = without_page(0, 2, col::make_tcp_store("127.0.0.1", listener.port(), "token", 60s));
   col::group::Operation operation;
   operation.text = "allreduce";
   operation.counterparts = {1};

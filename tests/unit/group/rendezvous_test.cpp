@@ -17,6 +17,7 @@
 #include "support/catch.hpp"
 #include "support/counting_store.hpp"
 #include "support/ranks.hpp"
+#include "support/silent_listener.hpp"
 #include "unit/group/stuck_backend.hpp"
 
 using namespace std::chrono_literals;
@@ -210,6 +211,17 @@ TEST_CASE("rendezvous: missing ranks are named by the timeout", "[group]") {
   });
   check_ended(outcomes,
               {ErrorCode::timeout, {}, {"ranks 2, 3 to join group 'default'", "group 'default': timed out"}, 3});
+}
+
+TEST_CASE("rendezvous: a store that says nothing is asked no longer, once the deadline has passed", "[group]") {
+  const col::test::SilentListener listener;
+  const auto silent = [&](col::ContextSpec& spec) {
+    spec.store = col::make_tcp_store("127.0.0.1", listener.port(), "token", spec.timeout);
+  };
+  const auto outcomes = col::test::run_threads(1, [](int, col::Context& context) { context.init_group(stuck(0, 2)); },
+                                               {.timeout = 4s, .control_page = false, .adapt = silent});
+  check_ended(outcomes,
+              {.code = ErrorCode::timeout, .words = {"it accepts connections, but says nothing"}, .seconds = 7});
 }
 
 TEST_CASE("rendezvous: a rank started twice is refused", "[group]") {

@@ -23,12 +23,15 @@
 #include "group/join/join_observer.hpp"
 #include "group/join/rendezvous.hpp"
 #include "group/staging/staging.hpp"
+#include "store/base/call_limit.hpp"
 
 namespace col::group {
 namespace {
 
 // How long a rank that cannot join tries to say so.
 constexpr Duration kDecliningTime = std::chrono::seconds(2);
+// How long one whose deadline has passed asks the store for the reason.
+constexpr Duration kPartingTime = std::chrono::milliseconds(500);
 
 // The GPU that this rank has made current, and whether the backend for GPUs serves it.
 void describe_own_gpu(Member& self) {
@@ -107,6 +110,18 @@ void look_for_other_job(const JoinRequest& request) {
               spec.name, foreign->rank);
 }
 
+// After the deadline. Throws the mismatch if there is one. A store that answers no more tells nothing.
+void look_for_other_world(const JoinRequest& request, JobNotice& notice) {
+  const store::CallLimit limit(kPartingTime);
+  try {
+    notice.post();
+    look_for_standing_group(request);
+    look_for_other_job(request);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::mismatch) throw;
+  }
+}
+
 Roster meet_others(const JoinRequest& request, std::string_view backend, Store& name_scope, WaitContext& wait) {
   JobNotice notice(*request.context.store, request.spec.name, request.spec.rank, request.job);
   try {
@@ -115,11 +130,7 @@ Roster meet_others(const JoinRequest& request, std::string_view backend, Store& 
     notice.remove();
     return roster;
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::timeout) {
-      notice.post();
-      look_for_standing_group(request);
-      look_for_other_job(request);
-    }
+    if (error.code() == ErrorCode::timeout) look_for_other_world(request, notice);
     throw;
   }
 }
