@@ -231,6 +231,28 @@ TEST_CASE("diagnosis: a rank of another host that waits in an earlier call, and 
   CHECK(seen(here(2, false), {3}).first == 0);
 }
 
+TEST_CASE("diagnosis: a rank that is behind names the one that left too early, by what the others call", "[group]") {
+  // Rank 2 has left after call 1, in which this rank still is. Rank 0 waits for it in call 2, and has ended the group.
+  Surroundings surroundings = without_page(1, 3, col::make_memory_store());
+  col::group::Calls left, goes_on;
+  left.has_left = true;
+  left.runs.push_back({1, 1, "allreduce"});
+  goes_on.runs = left.runs;
+  goes_on.runs.push_back({2, 1, "barrier"});
+  surroundings.scope->set("calls/2", left.encode());
+  surroundings.scope->set("calls/0", goes_on.encode());
+  col::group::Operation own;
+  own.text = "allreduce";
+  own.sequence = 1;
+  own.counterparts = {0, 2};
+  const Error error = Diagnosis(surroundings, {own}).explain(Error(ErrorCode::peer_lost, "rank 2 left", {}, 2));
+  CHECK(error.code() == ErrorCode::mismatch);
+  CHECK(error.rank() == 2);
+  CHECK(error.message() ==
+        "rank 2 is the odd one; rank 0 called barrier; rank 2 called nothing more, and left the group (operation 2); "
+        "every rank must make the same calls in the same order");
+}
+
 TEST_CASE("diagnosis: a different algorithm is a mismatch", "[group]") {
   col::test::register_stuck_backend();
   const auto outcomes = run_calls({allreduce(8), allreduce(8, {.algorithm = "stuck"}), allreduce(8)});

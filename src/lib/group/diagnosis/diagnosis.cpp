@@ -201,9 +201,29 @@ bool Diagnosis::is_needed(const RankActivity& gone) const {
   });
 }
 
+// A rank has left after it made this call, and others are ahead of this rank, in a call that it has not made: that has
+// ended the group for all.
+std::optional<Error> Diagnosis::missed_by_leaver(int rank) const {
+  if (!has_made(operations_.front(), rank) || !heard_.at(rank)->has_left) return std::nullopt;
+  const std::uint64_t missed = heard_.at(rank)->end();
+  std::map<int, std::string> called;
+  for (const auto& [other, calls] : heard_) {
+    if (auto text = calls->at(missed)) called.emplace(other, *std::move(text));
+  }
+  const auto caller =
+      std::find_if(called.begin(), called.end(), [](const auto& one) { return one.second != kHasLeft; });
+  if (caller == called.end()) return std::nullopt;
+  const int by = caller->first;
+  const Operation operation{.text = caller->second.substr(0, caller->second.find('\n')),
+                            .sequence = missed,
+                            .counterparts = all_but(by, surroundings_.size())};
+  called.erase(caller);
+  return judge(operation, by, called, surroundings_.group, true);
+}
+
 std::optional<Error> Diagnosis::left_in_good_order(int rank) const {
   const auto activity = rank >= 0 ? surroundings_.activity_of(rank) : std::nullopt;
-  if (!activity || activity->state != State::finished) return std::nullopt;
+  if (!activity || activity->state != State::finished || has_made(operations_.front(), rank)) return std::nullopt;
   return Error(
       ErrorCode::peer_lost,
       fmt::format("rank {} has left the group in good order while others still call {} (operation {}); every rank "
@@ -262,6 +282,7 @@ Error Diagnosis::explain(const Error& symptom) {
     std::this_thread::sleep_for(std::min<Duration>(kExplainPause, until.remaining()));
   }
   const Error first = first_loss(symptom);
+  if (const auto missed = missed_by_leaver(first.rank())) return *missed;
   return left_in_good_order(first.rank()).value_or(with_group(first));
 }
 
@@ -285,13 +306,15 @@ void Diagnosis::look_for_mismatch(bool last_chance) {
 
 // ---- Absence
 
+// By what that rank has said: look_for_different_calls() has heard it.
+bool Diagnosis::has_made(const Operation& operation, int rank) const {
+  const auto heard = heard_.find(rank);
+  return operation.collective && heard != heard_.end() && heard->second->end() > operation.sequence;
+}
+
 Diagnosis::Presence Diagnosis::presence(const Operation& operation, int rank) {
-  if (operation.collective) {  // look_for_different_calls() has heard them
-    const auto heard = heard_.find(rank);
-    if (heard != heard_.end() && heard->second->end() > operation.sequence) return Presence::arrived;
-  } else if (ask(board_key(operation, rank))) {
+  if (operation.collective ? has_made(operation, rank) : ask(board_key(operation, rank)).has_value())
     return Presence::arrived;
-  }
   const auto activity = surroundings_.activity_of(rank);
   if (!activity) return Presence::unknown;
   if (activity->state == State::finished || activity->group.empty()) return Presence::absent;

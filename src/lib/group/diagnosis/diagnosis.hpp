@@ -140,6 +140,7 @@ class Diagnosis final : public WaitObserver {
   bool is_needed(const RankActivity& gone) const;
   void post_loss(const Error& symptom);
   Error first_loss(const Error& symptom);
+  bool has_made(const Operation& operation, int rank) const;
   Presence presence(const Operation& operation, int rank);
   std::uint64_t progress_of(int rank) const;
   int furthest_behind(const std::vector<int>& ranks, bool only_one) const;
@@ -152,6 +153,7 @@ class Diagnosis final : public WaitObserver {
   std::string waiting_messages() const;
   Accused accuse(const std::vector<int>& absent, const std::vector<int>& unknown) const;
   Error with_group(const Error& error) const;
+  std::optional<Error> missed_by_leaver(int rank) const;
   std::optional<Error> left_in_good_order(int rank) const;
 
   Surroundings& surroundings_;
