@@ -2,11 +2,13 @@
 
 #include <array>
 #include <barrier>
+#include <cstdint>
 #include <functional>
 #include <latch>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -190,10 +192,39 @@ TEST_CASE("diagnosis: a store that has stopped does not hold up the deadline", "
   CHECK(std::chrono::steady_clock::now() - start < 10s);
 }
 
+namespace {
+
+// A store that is gone when it is asked for one key.
+class LosingStore final : public col::Store {
+ public:
+  explicit LosingStore(std::string lost) : lost_(std::move(lost)) {}
+
+  void set(std::string_view key, std::string_view value) override { store_->set(key, value); }
+  std::optional<std::string> get(std::string_view key) override {
+    if (key == lost_) throw Error(ErrorCode::io, "the store is gone");
+    return store_->get(key);
+  }
+  std::string wait(std::string_view key, col::WaitContext& wait) override { return store_->wait(key, wait); }
+  std::int64_t add(std::string_view key, std::int64_t delta) override { return store_->add(key, delta); }
+  std::optional<std::string> compare_set(std::string_view key, std::optional<std::string_view> expected,
+                                         std::string_view desired) override {
+    return store_->compare_set(key, expected, desired);
+  }
+  bool erase(std::string_view key) override { return store_->erase(key); }
+  std::size_t num_keys(std::string_view prefix) override { return store_->num_keys(prefix); }
+
+ private:
+  const std::shared_ptr<col::Store> store_ = col::make_memory_store();
+  const std::string lost_;
+};
+
+}  // namespace
+
 TEST_CASE("diagnosis: a rank of another host that waits in an earlier call, and one here that does, are not to blame",
           "[group]") {
-  const auto seen = [](std::shared_ptr<col::ControlPage> control, const std::vector<int>& heard) {
-    Surroundings surroundings = without_page(1, 4, col::make_memory_store());
+  const auto seen = [](std::shared_ptr<col::ControlPage> control, const std::vector<int>& heard,
+                       const std::string& lost = "") {
+    Surroundings surroundings = without_page(1, 4, std::make_shared<LosingStore>(lost));
     surroundings.group = "row";
     surroundings.control = std::move(control);
     for (const int rank : heard) {
@@ -228,6 +259,8 @@ TEST_CASE("diagnosis: a rank of another host that waits in an earlier call, and 
                                                           "what the missing do, or raise COL_TIMEOUT")));
   // Where several have said nothing, nobody can tell; but a rank here that does not wait is known to be missing.
   CHECK(seen(here(2, true), {}).first == -1);
+  // Rank 3 may have said as much as rank 2.
+  CHECK(seen(nullptr, {0, 2, 3}, "calls/3").first == -1);
   CHECK(seen(here(2, false), {3}).first == 0);
 }
 

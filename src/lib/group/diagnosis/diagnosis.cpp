@@ -421,7 +421,9 @@ Diagnosis::Accused Diagnosis::accuse(const std::vector<int>& absent, const std::
                       : fmt::format("{} {} it", ranks_text(missing), sure ? "did not enter" : "may not have entered");
   if (holdup) return {holdup->member, fmt::format("{}; {}", who, holdup->text()), outsider};
   // A rank that waits has said what it has called: so of ranks on other nodes, one that has said less does not wait.
-  const int behind = sure || (operation.collective && !missing.empty()) ? furthest_behind(missing, !sure) : -1;
+  // But not if the store has told of some only.
+  const bool all_heard = operation.collective && !missing.empty() && !surroundings_.store_is_mute();
+  const int behind = sure || all_heard ? furthest_behind(missing, !sure) : -1;
   if (behind < 0) return {-1, who};
   return {behind, fmt::format("{}; rank {} is furthest behind", who, behind)};
 }
