@@ -176,8 +176,9 @@ TEST_CASE("trace: a text has no more bytes than it may, and its calls are the la
   Trace::stop();
   Timeline timeline;
   timeline.add_file(path);
+  // By the byte, over more bytes than a call has: the last bytes count, too.
+  for (std::size_t most = 64 * 1024 - 500; most < 64 * 1024; ++most) REQUIRE(timeline.json("job", most).size() <= most);
   const std::string text = timeline.json("job", 64 * 1024);
-  CHECK(text.size() <= 64 * 1024);
   const auto slices = slices_of(text);
   CHECK(slices.size() > 50);
   CHECK(slices.size() < 500);

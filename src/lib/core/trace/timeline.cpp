@@ -288,7 +288,8 @@ std::string Timeline::json(std::string_view job_id, std::uint64_t most_bytes) co
   const TracedEvents& all = impl_->all;
   const std::int64_t base_ns = first_begin(all);
   std::string text = core::chrome_head(job_id, base_ns + all.real_minus_monotonic_ns, all);
-  text += core::chrome_events(all, base_ns, most_bytes - std::min<std::uint64_t>(most_bytes, text.size()));
+  const std::uint64_t around = text.size() + core::kChromeTail.size();
+  text += core::chrome_events(all, base_ns, most_bytes - std::min(most_bytes, around));
   text += core::kChromeTail;
   return text;
 }
