@@ -31,6 +31,7 @@
 #include "core/log.hpp"
 #include "core/unique_fd.hpp"
 #include "support/catch.hpp"
+#include "support/forwarding_store.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/gloo/mesh.hpp"
 
@@ -42,29 +43,20 @@ using namespace std::chrono_literals;
 
 // Calls a function before every set() and get(), of which each rank makes one when it listens; otherwise the store it
 // wraps.
-class WatchedStore final : public Store {
+class WatchedStore final : public ForwardingStore {
  public:
   WatchedStore(std::shared_ptr<Store> store, std::function<void()> before)
-      : store_(std::move(store)), before_(std::move(before)) {}
+      : ForwardingStore(std::move(store)), before_(std::move(before)) {}
   void set(std::string_view key, std::string_view value) override {
     before_();
-    store_->set(key, value);
+    ForwardingStore::set(key, value);
   }
   std::optional<std::string> get(std::string_view key) override {
     before_();
-    return store_->get(key);
+    return ForwardingStore::get(key);
   }
-  std::string wait(std::string_view key, WaitContext& wait) override { return store_->wait(key, wait); }
-  std::int64_t add(std::string_view key, std::int64_t delta) override { return store_->add(key, delta); }
-  std::optional<std::string> compare_set(std::string_view key, std::optional<std::string_view> expected,
-                                         std::string_view desired) override {
-    return store_->compare_set(key, expected, desired);
-  }
-  bool erase(std::string_view key) override { return store_->erase(key); }
-  std::size_t num_keys(std::string_view prefix) override { return store_->num_keys(prefix); }
 
  private:
-  std::shared_ptr<Store> store_;
   std::function<void()> before_;
 };
 

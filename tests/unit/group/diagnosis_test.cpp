@@ -2,7 +2,6 @@
 
 #include <array>
 #include <barrier>
-#include <cstdint>
 #include <functional>
 #include <latch>
 #include <memory>
@@ -23,6 +22,7 @@
 
 #include "group/diagnosis/failure.hpp"
 #include "support/catch.hpp"
+#include "support/forwarding_store.hpp"
 #include "support/ranks.hpp"
 #include "support/silent_listener.hpp"
 #include "unit/group/stuck_backend.hpp"
@@ -195,26 +195,15 @@ TEST_CASE("diagnosis: a store that has stopped does not hold up the deadline", "
 namespace {
 
 // A store that is gone when it is asked for one key.
-class LosingStore final : public col::Store {
+class LosingStore final : public col::test::ForwardingStore {
  public:
-  explicit LosingStore(std::string lost) : lost_(std::move(lost)) {}
-
-  void set(std::string_view key, std::string_view value) override { store_->set(key, value); }
+  explicit LosingStore(std::string lost) : ForwardingStore(col::make_memory_store()), lost_(std::move(lost)) {}
   std::optional<std::string> get(std::string_view key) override {
     if (key == lost_) throw Error(ErrorCode::io, "the store is gone");
-    return store_->get(key);
+    return ForwardingStore::get(key);
   }
-  std::string wait(std::string_view key, col::WaitContext& wait) override { return store_->wait(key, wait); }
-  std::int64_t add(std::string_view key, std::int64_t delta) override { return store_->add(key, delta); }
-  std::optional<std::string> compare_set(std::string_view key, std::optional<std::string_view> expected,
-                                         std::string_view desired) override {
-    return store_->compare_set(key, expected, desired);
-  }
-  bool erase(std::string_view key) override { return store_->erase(key); }
-  std::size_t num_keys(std::string_view prefix) override { return store_->num_keys(prefix); }
 
  private:
-  const std::shared_ptr<col::Store> store_ = col::make_memory_store();
   const std::string lost_;
 };
 

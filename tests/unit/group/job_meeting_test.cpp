@@ -14,6 +14,7 @@
 #include <col/group.hpp>
 
 #include "group/join/host.hpp"
+#include "support/forwarding_store.hpp"
 #include "support/outcomes.hpp"
 #include "support/temp_dir.hpp"
 
@@ -32,9 +33,9 @@ using col::test::run_threads;
 namespace {
 
 // Another store, with something that happens before or after some of its calls.
-class AlteredStore final : public Store {
+class AlteredStore final : public col::test::ForwardingStore {
  public:
-  explicit AlteredStore(std::shared_ptr<Store> store) : store_(std::move(store)) {}
+  using ForwardingStore::ForwardingStore;
 
   std::function<std::string(std::string_view key, std::string_view value)> alter = [](auto, auto value) {
     return std::string(value);
@@ -45,32 +46,26 @@ class AlteredStore final : public Store {
 
   void set(std::string_view key, std::string_view value) override {
     ++rounds;
-    store_->set(key, alter(key, value));
+    ForwardingStore::set(key, alter(key, value));
     after_write(key);
   }
-  std::optional<std::string> get(std::string_view key) override { return store_->get(key); }
   std::string wait(std::string_view key, col::WaitContext& wait) override {
     ++rounds;
-    std::string value = store_->wait(key, wait);
+    std::string value = ForwardingStore::wait(key, wait);
     after_read(key);
     return value;
   }
-  std::int64_t add(std::string_view key, std::int64_t delta) override { return store_->add(key, delta); }
   std::optional<std::string> compare_set(std::string_view key, std::optional<std::string_view> expected,
                                          std::string_view desired) override {
     ++rounds;
-    const auto before = store_->compare_set(key, expected, alter(key, desired));
+    const auto before = ForwardingStore::compare_set(key, expected, alter(key, desired));
     after_write(key);
     return before;
   }
   bool erase(std::string_view key) override {
     ++rounds;
-    return store_->erase(key);
+    return ForwardingStore::erase(key);
   }
-  std::size_t num_keys(std::string_view prefix) override { return store_->num_keys(prefix); }
-
- private:
-  const std::shared_ptr<Store> store_;
 };
 
 std::function<void(std::string_view)> die_at(std::string_view part) {
