@@ -18,6 +18,10 @@ using namespace col;
 using namespace col::test;
 using namespace std::chrono_literals;
 
+// A death is mostly known after some 11 ms, by the connection. On a busy machine it may be UCX's keepalive that finds
+// it, which looks once a second.
+constexpr double kMostSeconds = 4;
+
 double since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -98,7 +102,7 @@ TEST_CASE("ucx: when one of four processes is killed while all talk, the others 
     const std::string blamed = store->wait_for(fmt::format("failed/{}", rank), 5s);
     named = named || blamed == std::to_string(kVictim);
   }
-  CHECK(since(start) < 1.0);
+  CHECK(since(start) < kMostSeconds);
   CHECK(named);
   store->set("enough", "yes");
   for (int rank = 0; rank < kSize; ++rank) {
@@ -144,6 +148,6 @@ TEST_CASE("ucx: what waits for a rank, in whatever state, ends when the rank die
     INFO(ending.text);
     CHECK(ending.code == ErrorCode::peer_lost);
     CHECK(ending.rank == 1);
-    CHECK(since(start) < 1.0);
+    CHECK(since(start) < kMostSeconds);
   }
 }
