@@ -201,8 +201,8 @@ bool Diagnosis::is_needed(const RankActivity& gone) const {
   });
 }
 
-// A rank has left after it made this call, and others are ahead of this rank, in a call that it has not made: that has
-// ended the group for all.
+// The mismatch where `rank` has left after this call, and others are in a later call already, which it never made. They
+// have ended the group for all, also for this rank, which is still in the call before.
 std::optional<Error> Diagnosis::missed_by_leaver(int rank) const {
   if (!has_made(operations_.front(), rank) || !heard_.at(rank)->has_left) return std::nullopt;
   const std::uint64_t missed = heard_.at(rank)->end();
