@@ -223,6 +223,17 @@ std::unique_ptr<Channel> connect_draft(backend::Draft& draft, const JoinRequest&
   }
 }
 
+// A lost connection may be that of a rank that has left because of a death elsewhere: then the dead one is named.
+std::unique_ptr<Channel> connect_all(BackendFactory& factory, const ConnectRequest& connect, WaitContext& wait,
+                                     const JoinObserver& observer) {
+  try {
+    return factory.connect(connect, wait);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::peer_lost) observer.look_for_deaths();
+    throw;
+  }
+}
+
 GroupParts join_others(const JoinRequest& request, const std::string& wanted, JoinObserver& observer,
                        Duration timeout) {
   const GroupSpec& spec = request.spec;
@@ -270,7 +281,7 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
     BackendFactory& on_host = choose(to_string(Backend::automatic));
     ConnectRequest beside = connect;
     beside.store = make_prefix_store(parts.core.surroundings.scope, "host mesh");
-    parts.connections.host_channel = on_host.connect(beside, wait);
+    parts.connections.host_channel = connect_all(on_host, beside, wait, observer);
     parts.connections.host_backend = on_host.name();
   }
   if (relatives != nullptr && relatives->draft) {
@@ -279,7 +290,7 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   } else if (relatives != nullptr && relatives->on_gpu != nullptr) {
     parts.connections.channel = std::move(relatives->on_gpu);
   } else {
-    parts.connections.channel = factory.connect(connect, wait);
+    parts.connections.channel = connect_all(factory, connect, wait, observer);
   }
   if (spec.rank == 0) {
     // Every rank has read it, or it would not be connected.

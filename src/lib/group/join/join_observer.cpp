@@ -87,6 +87,11 @@ void JoinObserver::look_for_death(const RankRecord& record) const {
               request_.spec.name, group_rank(activity.rank));
 }
 
+void JoinObserver::look_for_deaths() const {
+  const auto& control = request_.context.control;
+  for (int i = 0; control && i < control->local_ranks(); ++i) look_for_death(control->record(i));
+}
+
 std::optional<JoinObserver::Stopped> JoinObserver::stopped(const RankRecord& record) const {
   const RankActivity activity = record.read();
   Stopped one{activity.rank, activity.pid};

@@ -27,6 +27,9 @@ class JoinObserver final : public WaitObserver {
   bool on_slow(Duration waited) override;
   void on_timeout(Duration budget) override;
 
+  // Throws peer_lost if the process of a rank of this host is gone. It looks at all of them.
+  void look_for_deaths() const;
+
   // The job's rank that this one has waited for, as far as it can tell; -1: none.
   int held_up_by() const { return held_up_by_; }
 
