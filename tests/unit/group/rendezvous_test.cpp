@@ -49,6 +49,23 @@ void decline(int rank, int size, std::string_view backend, const col::Context& c
   col::group::decline("default", self, *name_scope(context), wait);
 }
 
+// Rank 0 dies while the ranks connect; the others lose the connection to rank 2, which has left because of that.
+class DyingBackend final : public col::BackendFactory {
+ public:
+  explicit DyingBackend(const col::RankRecord& of_rank_0) : of_rank_0_(of_rank_0) {}
+  std::string_view name() const override { return "dying"; }
+  std::optional<std::string> unavailable_reason() const override { return std::nullopt; }
+  std::unique_ptr<col::Channel> connect(const col::ConnectRequest& request, col::WaitContext& /*wait*/) override {
+    if (request.rank == 0) _exit(0);
+    while (!of_rank_0_.lost()) std::this_thread::yield();
+    throw col::Error(ErrorCode::peer_lost, "lost the connection to rank 2", {}, 2);
+  }
+  std::string describe(const col::ConnectRequest&) const override { return ""; }
+
+ private:
+  const col::RankRecord& of_rank_0_;
+};
+
 bool says(const Outcome& outcome, const std::string& words) {
   return outcome.text.find(words) != std::string::npos;
 }
@@ -187,6 +204,14 @@ TEST_CASE("rendezvous: a rank that dies while others wait for it to join is name
     context.init_group(stuck(rank, 3));
   });
   check_ended(outcomes, {ErrorCode::peer_lost, {}, {"rank 1 (pid", "group 'default'"}, 3}, {0, 2});
+}
+
+TEST_CASE("rendezvous: a connection lost while the ranks connect names the rank that died", "[group]") {
+  const auto outcomes = col::test::run_processes(3, [](int rank, col::Context& context) {
+    col::register_backend(std::make_unique<DyingBackend>(context.spec().control->record(0)));
+    context.init_group({.rank = rank, .world_size = 3, .backend_name = "dying"});
+  });
+  check_ended(outcomes, {ErrorCode::peer_lost, 0, {"rank 0", "died before the group was made"}}, {1, 2});
 }
 
 TEST_CASE("rendezvous: backends that disagree are found", "[group]") {
