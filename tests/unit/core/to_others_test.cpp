@@ -56,7 +56,7 @@ TEST_CASE("to others: a copy of any length, from and to any place", "[fold]") {
     Place from(bytes, random()), to(bytes, random());
     for (std::size_t i = 0; i < bytes; ++i) from.data()[i] = static_cast<std::byte>(random());
     INFO(bytes << " bytes");
-    col::core::copy_to_others(to.data(), from.data(), bytes);
+    col::core::copy_to_others(to.data(), from.data(), bytes, draw % 2 == 0 ? Stores::cached : Stores::streaming);
     REQUIRE(std::memcmp(to.data(), from.data(), bytes) == 0);
     REQUIRE(to.has_margins());
   }
@@ -94,7 +94,8 @@ TEST_CASE("to others: a fold gives both targets what fold() gives", "[fold]") {
                      : kind == 1 ? "cached"
                                  : "streaming",
                      own_is_input ? ", an input" : "", theirs_are ? ", theirs an input" : ""));
-    col::core::fold_to_others(op, dtype, false, sources, ranks, target, theirs_at, count);
+    col::core::fold_to_others(op, dtype, false, sources, ranks, target,
+                              {theirs_at, random() % 2 == 0 ? Stores::cached : Stores::streaming}, count);
     REQUIRE((count == 0 || std::memcmp(theirs_at, expected.data(), bytes) == 0));
     REQUIRE((kind == 0 || count == 0 || std::memcmp(own_at, expected.data(), bytes) == 0));
     REQUIRE(own.has_margins());

@@ -88,7 +88,7 @@ struct WatchedMemory {
     return of.head.load(std::memory_order_relaxed);
   }
 
-  static void read(void* to, const std::byte* from, std::size_t bytes) noexcept {
+  static void read(void* to, const std::byte* from, std::size_t bytes, core::Stores /*stores*/) noexcept {
     std::memcpy(to, from, bytes);
     ++history.consumer;
     const std::size_t begin = offset_of(from);

@@ -53,6 +53,7 @@ Tuning drawn(const Segment& segment, std::mt19937_64& random) {
   tuning.least_part = std::uint64_t{1} << any(20);
   tuning.fold_all = either(0, std::uint64_t{1} << any(20));
   tuning.streamed = either(0, ~std::uint64_t{0});
+  tuning.wide_slot = either(tuning.small_slot, segment.area().slot_bytes());
   tuning.two_waits = any(1 << 18);
   tuning.crowd = 1 + any(3);
   for (std::uint64_t& bits : tuning.kernel) bits = either(random(), either(0, ~std::uint64_t{0}));
@@ -125,11 +126,35 @@ TEST_CASE("tuning: where ranks share processors, all that one sends to a root fi
   }
 }
 
+TEST_CASE("tuning: a call that the caches do not hold uses wide slots", "[shm]") {
+  require_well(run_ranks(
+      2,
+      [&](int, ShmChannel& channel) {
+        for (const Collective collective : {Collective::gather, Collective::broadcast, Collective::allreduce}) {
+          for (const bool is_beyond : {false, true}) {
+            Request request;
+            request.collective = collective;
+            request.in = request.out = {nullptr, (is_beyond ? 16 << 20 : 1 << 20) / sizeof(float), DType::float32};
+            const std::string how = channel.how(request);
+            const bool is_wide = how.find("at most 256 KiB a step") != std::string::npos;
+            expect(is_wide == is_beyond, how);
+          }
+        }
+      },
+      [&](const Segment& segment, int processors) {
+        Tuning tuning = decide(shape_of(segment, processors), std::nullopt, KernelCopies::off);
+        tuning.streamed = std::uint64_t{16} << 20;
+        tuning.wide_slot = std::uint64_t{256} << 10;
+        return tuning;
+      }));
+}
+
 TEST_CASE("tuning: before a group has made a large call, it has taken no more memory than small slots need", "[shm]") {
   CHECK(Segment::first_bytes_for(2) <= Segment::bytes_for(2));
   for (const int size : {1, 2, 8, 64, 300}) {
     CHECK(Area::slot_bytes_for(size) >= Area::small_slot_bytes_for(size));
-    CHECK(Area::slot_bytes_for(size) <= std::max(Area::small_slot_bytes_for(size), kSlotSizes.back()));
+    CHECK(Area::slot_bytes_for(size) <=
+          std::max({Area::small_slot_bytes_for(size), kSlotSizes.back(), Area::wide_slot_bytes(Area::cache_bytes())}));
   }
 }
 

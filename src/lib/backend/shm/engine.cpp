@@ -335,7 +335,10 @@ void Engine::take_clear(Peer& peer, const FrameHeader& header) {
 
 void Engine::take_data(Peer& peer, const FrameHeader& header) {
   Operation& receive = expect(peer, header, false);
-  peer.in.read(receive.target + receive.moved, header.payload_bytes);
+  // Where the caches do not hold the two buffers, nobody finds this one in a cache.
+  const bool is_beyond = 2 * receive.bytes > segment_.tuning().streamed;
+  peer.in.read(receive.target + receive.moved, header.payload_bytes,
+               is_beyond ? core::Stores::streaming : core::Stores::cached);
   receive.moved += header.payload_bytes;
   if (receive.moved == receive.bytes) receive.state = State::done;
 }

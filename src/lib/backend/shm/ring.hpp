@@ -12,6 +12,9 @@
 #include <cstring>
 
 #include "backend/shm/segment/layout.hpp"
+#include "backend/shm/store_choice.hpp"
+#include "core/kernels/fold.hpp"
+#include "core/kernels/to_others.hpp"
 
 namespace col::shm_backend {
 
@@ -38,9 +41,20 @@ constexpr std::size_t frame_bytes(std::size_t payload_bytes) noexcept {
 
 // How the ends touch what they share. A test has another one, which sees all that they do
 // (tests/unit/shm/ring_order_test.cpp).
-struct RingMemory {
-  static void write(std::byte* to, const void* from, std::size_t bytes) noexcept { std::memcpy(to, from, bytes); }
-  static void read(void* to, const std::byte* from, std::size_t bytes) noexcept { std::memcpy(to, from, bytes); }
+class RingMemory {
+ public:
+  void write(std::byte* to, const void* from, std::size_t bytes) noexcept {
+    if (bytes < core::kLeastWhole)
+      std::memcpy(to, from, bytes);
+    else
+      choice_.copy(to, static_cast<const std::byte*>(from), bytes, StoreChoice::Readers::others);
+  }
+  static void read(void* to, const std::byte* from, std::size_t bytes, core::Stores stores) noexcept {
+    if (stores == core::Stores::cached)
+      std::memcpy(to, from, bytes);
+    else
+      core::copy(static_cast<std::byte*>(to), from, bytes, stores);
+  }
   // relaxed: it is seen with the first word of the frame before it.
   static void clear(std::byte* word) noexcept { atomic(word).store(0, std::memory_order_relaxed); }
   // release, pairs with is_there(): a consumer that sees the word also sees the frame. Not seq_cst, though the
@@ -64,6 +78,8 @@ struct RingMemory {
   static std::atomic_ref<std::uint64_t> atomic(std::byte* word) noexcept {
     return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(word));
   }
+
+  StoreChoice choice_;
 };
 
 template <class Memory>
@@ -87,7 +103,7 @@ class ProducerOver {
   // The consumer sees the frame from now on. Requires: fits(header.payload_bytes).
   void put(const FrameHeader& header, const void* payload) noexcept {
     const std::size_t offset = tail_ & (ring_bytes_ - 1);
-    Memory::write(ring_ + offset + sizeof(std::uint64_t),
+    memory_.write(ring_ + offset + sizeof(std::uint64_t),
                   reinterpret_cast<const std::byte*>(&header) + sizeof(std::uint64_t),
                   sizeof header - sizeof(std::uint64_t));
     if (payload != nullptr && header.payload_bytes > 0) write(offset + sizeof header, payload, header.payload_bytes);
@@ -113,10 +129,11 @@ class ProducerOver {
   void write(std::size_t offset, const void* from, std::size_t bytes) noexcept {
     offset &= ring_bytes_ - 1;
     const std::size_t first = std::min(bytes, ring_bytes_ - offset);
-    Memory::write(ring_ + offset, from, first);
-    if (first < bytes) Memory::write(ring_, static_cast<const std::byte*>(from) + first, bytes - first);
+    memory_.write(ring_ + offset, from, first);
+    if (first < bytes) memory_.write(ring_, static_cast<const std::byte*>(from) + first, bytes - first);
   }
 
+  [[no_unique_address]] Memory memory_;
   RingIndices* indices_ = nullptr;
   std::byte* ring_ = nullptr;
   std::size_t ring_bytes_ = 0;  // a power of two
@@ -138,16 +155,16 @@ class ConsumerOver {
   // Requires: is_there().
   FrameHeader front() const noexcept {
     FrameHeader header;
-    Memory::read(&header, ring_ + (head_ & (ring_bytes_ - 1)), sizeof header);
+    Memory::read(&header, ring_ + (head_ & (ring_bytes_ - 1)), sizeof header, core::Stores::cached);
     return header;
   }
-  // The payload of the front frame.
-  void read(void* to, std::size_t bytes) const noexcept {
+  // The payload of the front frame, past the caches if `stores` says so.
+  void read(void* to, std::size_t bytes, core::Stores stores = core::Stores::cached) const noexcept {
     if (bytes == 0) return;
     const std::size_t offset = (head_ + sizeof(FrameHeader)) & (ring_bytes_ - 1);
     const std::size_t first = std::min(bytes, ring_bytes_ - offset);
-    Memory::read(to, ring_ + offset, first);
-    if (first < bytes) Memory::read(static_cast<std::byte*>(to) + first, ring_, bytes - first);
+    Memory::read(to, ring_ + offset, first, stores);
+    if (first < bytes) Memory::read(static_cast<std::byte*>(to) + first, ring_, bytes - first, stores);
   }
   void pop(const FrameHeader& header) noexcept { head_ += frame_bytes(header.payload_bytes); }
 

@@ -36,7 +36,8 @@ bool has_fast_strings() noexcept {
 }  // namespace
 
 // Not by memcpy() alone: whether it writes whole lines differs between versions of the C library, and processors.
-void copy_to_others(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+void copy_to_others(std::byte* to, const std::byte* from, std::size_t bytes, Stores stores) noexcept {
+  if (stores == Stores::streaming) return copy(to, from, bytes, stores);
 #if defined(__x86_64__)
   if (bytes >= kLeastWhole && has_fast_strings()) {
     // A line of which only the end is written is not written whole.
@@ -53,18 +54,18 @@ void copy_to_others(std::byte* to, const std::byte* from, std::size_t bytes) noe
 }
 
 void fold_to_others(const Op& op, DType dtype, bool wide, std::span<const std::byte*> inputs, std::size_t ranks,
-                    FoldTarget own, std::byte* theirs, std::size_t count) {
+                    FoldTarget own, FoldTarget theirs, std::size_t count) {
   const std::size_t size = size_of(dtype), in_size = wide ? size_of(accumulation_type(dtype)) : size;
-  if (count * size < kLeastWhole) return fold(op, dtype, wide, inputs, ranks, own, {theirs}, count);
+  if (count * size < kLeastWhole) return fold(op, dtype, wide, inputs, ranks, own, {theirs.data}, count);
   const bool keeps = own.data != nullptr && own.stores == Stores::cached, streams = own.data != nullptr && !keeps;
   alignas(kLineBytes) std::array<std::byte, kOthersBlock> block;
   for (const std::size_t most = kOthersBlock / size; count != 0;) {
     const std::size_t n = std::min(most, count), bytes = n * size;
     const FoldTarget here{block.data()};
     fold(op, dtype, wide, inputs, ranks, streams || keeps ? own : here, streams ? here : FoldTarget{}, n);
-    copy_to_others(theirs, keeps ? own.data : here.data, bytes);
+    copy_to_others(theirs.data, keeps ? own.data : here.data, bytes, theirs.stores);
     if (own.data != nullptr) own.data += bytes;
-    theirs += bytes;
+    theirs.data += bytes;
     for (const std::byte*& input : inputs) input += n * in_size;
     count -= n;
   }

@@ -17,8 +17,8 @@ namespace col::core {
 // From here on, writing whole lines gains more than its start costs. The C library has about the same bound.
 inline constexpr std::size_t kLeastWhole = 4096;
 
-// Copies. The arrays do not overlap; no alignment is needed.
-void copy_to_others(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
+// Copies, past the caches if `stores` says so. The arrays do not overlap; no alignment is needed.
+void copy_to_others(std::byte* to, const std::byte* from, std::size_t bytes, Stores stores = Stores::cached) noexcept;
 
 // As fold(), and the result goes to `theirs`, too. `own` may have no data. Either may be an input, as the targets of
 // fold() may. Blocks of the result are made in `own`, or in the first cache where `own` has no data or streams, and
@@ -26,6 +26,6 @@ void copy_to_others(std::byte* to, const std::byte* from, std::size_t bytes) noe
 //
 // `inputs` may be changed: the pointers are not those of the inputs afterwards.
 void fold_to_others(const Op& op, DType dtype, bool wide, std::span<const std::byte*> inputs, std::size_t ranks,
-                    FoldTarget own, std::byte* theirs, std::size_t count);
+                    FoldTarget own, FoldTarget theirs, std::size_t count);
 
 }  // namespace col::core

@@ -1,10 +1,13 @@
 #include "backend/shm/calibration/decide.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "backend/shm/segment/layout.hpp"
 
 namespace col::shm_backend {
 namespace {
@@ -161,6 +164,10 @@ Tuning decide(const GroupShape& shape, const std::optional<Costs>& costs, Kernel
   tuning.streamed = shape.last_caches != 0
                         ? shape.last_caches
                         : kStreamedCaches * shape.cache_bytes * static_cast<std::size_t>(shape.processors);
+  // All slots together still leave room in the last-level caches.
+  const std::size_t most = std::bit_floor(tuning.streamed / (2 * kSlots * static_cast<std::size_t>(shape.size)));
+  tuning.wide_slot = std::clamp<std::size_t>(std::min(Area::wide_slot_bytes(shape.cache_bytes), most), tuning.slot,
+                                             std::max<std::size_t>(tuning.slot, shape.largest_slot));
   if (copies == KernelCopies::off) tuning.kernel.fill(0);
   if (copies == KernelCopies::on) tuning.kernel.fill(~std::uint64_t{0});
   return tuning;
@@ -177,11 +184,12 @@ std::string in_words(const Tuning& tuning) {
   constexpr std::array<const char*, 4> kSources = {"calibration is off", "calibration failed", "calibrated now",
                                                    "calibrated before"};
   return fmt::format(
-      "{}: slots of {} KiB; one copy by the kernel for broadcast {}, scatter {}, allgather {}, alltoall {}; each rank "
+      "{}: slots of {} KiB, and of {} in calls that touch more than {} MiB; one copy by the kernel for broadcast {}, "
+      "scatter {}, allgather {}, alltoall {}; each rank "
       "folds all up to {} bytes; {} looks before a yield",
-      kSources[static_cast<std::size_t>(tuning.source)], tuning.slot >> 10, sizes_in_words(tuning.kernel[0]),
-      sizes_in_words(tuning.kernel[1]), sizes_in_words(tuning.kernel[2]), sizes_in_words(tuning.kernel[3]),
-      tuning.fold_all, tuning.looks);
+      kSources[static_cast<std::size_t>(tuning.source)], tuning.slot >> 10, tuning.wide_slot >> 10,
+      tuning.streamed >> 20, sizes_in_words(tuning.kernel[0]), sizes_in_words(tuning.kernel[1]),
+      sizes_in_words(tuning.kernel[2]), sizes_in_words(tuning.kernel[3]), tuning.fold_all, tuning.looks);
 }
 
 }  // namespace col::shm_backend

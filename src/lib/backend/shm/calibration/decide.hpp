@@ -18,7 +18,7 @@ struct GroupShape {
   std::size_t last_caches = 0;  // bytes of the last level, of all processors; 0: not known
 };
 
-// Without costs, values that are nowhere bad: all goes through slots, of the smallest size.
+// Without costs, values that are nowhere bad: all goes through slots, of the smallest size if the caches hold the call.
 Tuning decide(const GroupShape& shape, const std::optional<Costs>& costs, KernelCopies copies);
 
 // For a group that is made in the memory of another one, by what that one knows.

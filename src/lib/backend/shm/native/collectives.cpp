@@ -213,16 +213,16 @@ void Collectives::look_at_processors() {
 Collectives::Choice Collectives::choose(const Request& request, std::size_t bytes) const {
   const CollectiveRow& row = row_of(request.collective);
   const std::size_t all = row.in == Extent::blocks ? bytes * static_cast<std::size_t>(size_) : bytes;
-  const std::size_t slot = all <= tuning_.small_slot ? tuning_.small_slot : tuning_.slot;
+  const bool is_beyond = touched_by_all(row, bytes, size_) > tuning_.streamed;
+  const std::size_t slot = is_beyond                   ? tuning_.wide_slot
+                           : all <= tuning_.small_slot ? tuning_.small_slot
+                                                       : tuning_.slot;
   // Where a rank that waits for a free slot would have to make way for the one that frees it, all parts find a slot.
   const std::size_t parts = tuning_.crowd > 1 ? kSlots : kRootedParts;
-  const std::size_t rooted = std::clamp(bytes / parts, std::min<std::size_t>(tuning_.least_part, slot / 2), slot / 2);
+  const std::size_t part = is_beyond ? slot : slot / 2;
+  const std::size_t rooted = std::clamp(bytes / parts, std::min<std::size_t>(tuning_.least_part, part), part);
   const bool in_place = request.in.data == request.out.data;
-  // Where one rank writes and one reads, the memory has room for both, and what the C library does is faster.
-  const bool is_narrow = row.rooted && !row.reduces() && size_ == 2;
-  const core::Stores stores = !in_place && !is_narrow && touched_by_all(row, bytes, size_) > tuning_.streamed
-                                  ? core::Stores::streaming
-                                  : core::Stores::cached;
+  const core::Stores stores = is_beyond && !in_place ? core::Stores::streaming : core::Stores::cached;
   const bool is_small = bytes <= tuning_.fold_all;
   // Narrow floats that are multiplied are wider in a slot than the result, which goes there by way of the output: a
   // rank that is not the root has none.
@@ -231,16 +231,17 @@ Collectives::Choice Collectives::choose(const Request& request, std::size_t byte
     throw Error(ErrorCode::internal, fmt::format("shm: {} was called, but is no collective of this backend's own; "
                                                  "please report this as a bug in col",
                                                  row.name));
+  const auto by = [&](Form form, std::size_t chunk_bytes) { return Choice{form, chunk_bytes, stores, is_beyond}; };
   if (row.reduces()) {
-    if (row.out == Extent::block) return {Form::fold_own, slot, stores};
-    if (row.folds != Folds::all) return {Form::fold_lower, slot, stores};
-    if (!row.rooted) return {is_small ? Form::fold_all : Form::fold_slices, slot, stores};
-    if (is_small || is_wide || size_ <= kFewRanks) return {Form::fold_at, rooted, stores};
-    return {Form::fold_slices_at, slot, stores};
+    if (row.out == Extent::block) return by(Form::fold_own, slot);
+    if (row.folds != Folds::all) return by(Form::fold_lower, slot);
+    if (!row.rooted) return by(is_small ? Form::fold_all : Form::fold_slices, slot);
+    if (is_small || is_wide || size_ <= kFewRanks) return by(Form::fold_at, rooted);
+    return by(Form::fold_slices_at, slot);
   }
-  if (!row.rooted) return {Form::between_all, slot, stores};
-  if (row.out_on_root) return {Form::to_root, rooted, stores};
-  return {Form::from_root, row.in_on_root ? slot : rooted, stores};
+  if (!row.rooted) return by(Form::between_all, slot);
+  if (row.out_on_root) return by(Form::to_root, rooted);
+  return by(Form::from_root, row.in_on_root ? slot : rooted);
 }
 
 std::string Collectives::how(const Request& request) const {
@@ -500,15 +501,6 @@ void Collectives::begin_with_slots() {
   begin_meeting(Part::counting);
 }
 
-// The memory that a step of `bytes` of this rank needs.
-void Collectives::claim_slots(std::size_t bytes) {
-  if (bytes <= kInlineBytes) return;
-  segment_.claim_slots(rank_, bytes);
-  if (has_large_slots_ || bytes <= tuning_.small_slot) return;
-  segment_.claim_large(rank_);
-  has_large_slots_ = true;
-}
-
 // Every rank tells all others how much it sends to each of them: then all know the longest block, and each that it gets
 // what it expects.
 void Collectives::set_counts() {
@@ -530,7 +522,7 @@ void Collectives::set_counts() {
   else if (row.has_output(is_root))
     set(expected_, request.out_counts);
   longest_ = *std::max_element(sent_.begin(), sent_.end());
-  claim_slots(sent_.size() * sizeof(std::uint64_t));
+  segment_.claim_slots(rank_, sent_.size() * sizeof(std::uint64_t));
 }
 
 void Collectives::begin_moving(std::size_t length) {
@@ -545,8 +537,8 @@ void Collectives::begin_moving(std::size_t length) {
     moved = &with_copy_;
   }
   const Choice choice = choose(*head_, length * size_of(Movement::dtype_of(*head_, rank_)));
-  const Movement& movement =
-      movement_.emplace(*moved, choice.form, area_, rank_, size_, length, choice.chunk_bytes, choice.stores, sources_);
+  const Movement& movement = movement_.emplace(*moved, choice.form, area_, rank_, size_, length, choice.chunk_bytes,
+                                               choice.stores, store_choices_[choice.is_beyond ? 1 : 0], sources_);
   moving_ = &movement;
   Pattern pattern = pattern_of(choice.form, rank_, size_, head_->root);
   // Its own input goes through its slot, too.
@@ -554,7 +546,7 @@ void Collectives::begin_moving(std::size_t length) {
   // The others need not wait until a root has copied its own block.
   own_comes_last_ = choice.form == Form::from_root;
   if (!own_comes_last_) movement.move_own();
-  claim_slots(movement.slot_bytes());
+  segment_.claim_slots(rank_, movement.slot_bytes());
   begin_course(Part::slots, pattern, movement.steps());
 }
 

@@ -21,6 +21,7 @@
 #include "backend/shm/native/waiter.hpp"
 #include "backend/shm/segment/layout.hpp"
 #include "backend/shm/segment/segment.hpp"
+#include "backend/shm/store_choice.hpp"
 
 namespace col::shm_backend {
 
@@ -61,7 +62,8 @@ class Collectives {
   struct Choice {
     Form form;
     std::size_t chunk_bytes;
-    core::Stores stores;
+    core::Stores stores;  // into the output
+    bool is_beyond;       // what the caches hold
   };
   // The parts of a call; each is a Course.
   enum class Part : std::uint8_t {
@@ -118,7 +120,6 @@ class Collectives {
   // `bytes` is the size of the vector, or of the longest block.
   Choice choose(const Request& request, std::size_t bytes) const;
   void look_at_processors();
-  void claim_slots(std::size_t bytes);
   // Throws the mismatch that this rank has found between its call and that of `peer`.
   [[noreturn]] void throw_mismatch(int peer, WaitContext& wait);
   Error mismatch_with(int peer) const;
@@ -138,7 +139,6 @@ class Collectives {
   Waiter waiter_;
   bool crowded_ = false;
   bool knows_processors_ = false;
-  bool has_large_slots_ = false;
 
   // ---- The calls
   std::uint64_t made_ = 0, ended_ = 0;  // how many; they are numbered from 1
@@ -162,7 +162,8 @@ class Collectives {
   std::vector<std::uint64_t> sent_, expected_;  // elements by rank, for calls whose counts no rank knows completely
 
   // ---- What is known of all calls so far
-  std::array<Remembered, 16> remembered_;  // by the address of the request
+  std::array<StoreChoice, 2> store_choices_;  // of calls that the caches hold, and of others
+  std::array<Remembered, 16> remembered_;     // by the address of the request
   std::uint64_t next_step_ = 1;
   std::vector<std::uint64_t> seen_done_;  // by rank: its StepsDone when last seen
   std::uint64_t least_seen_done_ = 0;     // the least one of all others

@@ -28,7 +28,8 @@ DType Movement::dtype_of(const Request& request, int rank) {
 }
 
 Movement::Movement(const Request& request, Form form, const Area& area, int rank, int size, std::size_t length,
-                   std::size_t chunk_bytes, core::Stores stores, std::span<const std::byte*> sources)
+                   std::size_t chunk_bytes, core::Stores stores, StoreChoice& choice,
+                   std::span<const std::byte*> sources)
     : request_(request),
       row_(row_of(request.collective)),
       form_(form),
@@ -36,6 +37,9 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
       rank_(rank),
       size_(size),
       stores_(stores),
+      choice_(choice),
+      readers_(form == Form::to_root || form == Form::from_root || form == Form::fold_at ? StoreChoice::Readers::others
+                                                                                         : StoreChoice::Readers::all),
       sources_(sources),
       dtype_(row_.reduces() ? dtype_of(request, rank) : DType::uint8),
       units_(row_.reduces() ? 1 : col::size_of(dtype_of(request, rank))),
@@ -103,7 +107,7 @@ void Movement::copy_in(std::byte* to, std::size_t begin, std::size_t count) cons
   if (scaled_)
     core::premultiply_to(request_.op.scale(), dtype_, from, wide_, to, count);
   else
-    core::copy_to_others(to, from, count * size_of_);
+    choice_.copy(to, from, count * size_of_, readers_);
 }
 
 void Movement::put(std::uint64_t index, std::uint64_t step) const {
@@ -166,7 +170,7 @@ void Movement::fold_chunk(std::uint64_t index, std::uint64_t step) const {
         from_slot ? slot(rank, index, step) + place_in_slot : input() + own * size_of_;
   }
   const bool shows = form_ == Form::fold_slices || (form_ == Form::fold_slices_at && !is_root());
-  std::byte* const shown = shows ? slot(rank_, index, step) + place_in_slot : nullptr;
+  const core::FoldTarget shown{shows ? slot(rank_, index, step) + place_in_slot : nullptr, choice_.best(readers_)};
   // A result that is narrower than the inputs would overwrite those that are still to be read: it goes there
   // afterwards.
   const bool shows_later = shows && wide_;
@@ -179,7 +183,7 @@ void Movement::fold_chunk(std::uint64_t index, std::uint64_t step) const {
   if (shows && !shows_later)
     return core::fold_to_others(request_.op, dtype_, false, inputs, ranks, out, shown, part.count);
   core::fold(request_.op, dtype_, wide_, inputs, ranks, out, {}, part.count);
-  if (shows_later) core::copy_to_others(shown, out.data, part.count * size_of_);
+  if (shows_later) core::copy_to_others(shown.data, out.data, part.count * size_of_, shown.stores);
 }
 
 void Movement::take(std::uint64_t index, std::uint64_t step, int peer) const {

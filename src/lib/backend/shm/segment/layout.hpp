@@ -14,6 +14,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -25,7 +26,7 @@ namespace col::shm_backend {
 // Two cache lines, because processors fetch them in pairs. Data that different ranks write is at least this far apart.
 inline constexpr std::size_t kLine = 128;
 
-inline constexpr std::uint64_t kMagic = 0x37'30'6d'68'73'6c'6f'63ULL;  // "colshm07" in memory: changes with the layout
+inline constexpr std::uint64_t kMagic = 0x38'30'6d'68'73'6c'6f'63ULL;  // "colshm08" in memory: changes with the layout
 
 // Why the group ended. The first rank that claims it writes it. It counts only once it is `written`, so a rank that is
 // killed in between has not ended the group.
@@ -185,6 +186,11 @@ class Area {
   // How large slots are. What is beyond a small one costs no memory before it is used, where the kernel lets a rank
   // take it with an error if there is no room; elsewhere all slots are small.
   static std::size_t slot_bytes_for(int size) noexcept;
+  // What calls use of each slot that touch more than the caches hold: with all slots of a rank twice as large as its
+  // second-level cache, what it has put has left for the last level when others come for it.
+  static constexpr std::size_t wide_slot_bytes(std::size_t cache_bytes) noexcept {
+    return std::bit_floor(2 * cache_bytes / kSlots);
+  }
   // Of the second level, of one processor.
   static std::size_t cache_bytes() noexcept;
   static std::size_t bytes_for(int size, std::size_t slot_bytes) noexcept;

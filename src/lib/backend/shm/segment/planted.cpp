@@ -75,9 +75,12 @@ void Segment::require_memory() {
 }
 
 void Segment::claim_slots(int rank, std::size_t bytes) {
-  if (root_ == nullptr || bytes <= claimed_slots_) return;
-  require_memory();
+  if (bytes <= std::max(claimed_slots_, kInlineBytes) || !can_populate()) return;
   const std::size_t until = std::min(std::bit_ceil(std::max(bytes, kSmallestClaim)), area().slot_bytes());
+  if (root_ != nullptr)
+    require_memory();
+  else if (const auto lack = lack_of_memory(kSlots * (until - claimed_slots_)))
+    throw_lack(*lack);
   for (std::size_t slot = 0; slot < kSlots; ++slot)
     take_memory(area().slot_data(rank, slot) + claimed_slots_, until - claimed_slots_);
   claimed_slots_ = until;

@@ -109,7 +109,7 @@ std::size_t Area::slot_bytes_for(int size) noexcept {
   const std::size_t small = small_slot_bytes_for(size);
   if (!can_populate()) return small;
   const std::size_t most = std::bit_floor(kAllSlots / (kSlots * static_cast<std::size_t>(size)));
-  return std::max(small, std::min(most, kSlotSizes.back()));
+  return std::max(small, std::min(most, std::max(kSlotSizes.back(), wide_slot_bytes(cache_bytes()))));
 }
 
 std::size_t Area::bytes_for(int size, std::size_t slot_bytes) noexcept {
@@ -251,7 +251,7 @@ std::size_t Segment::own_bytes() const noexcept {
   return root_ != nullptr ? PlantedLayout(size_).bytes(header().slot_bytes) : bytes_for(size_, header().slot_bytes);
 }
 
-void Segment::claim(int rank) const {
+void Segment::claim(int rank) {
   const Area own = area();
   if (can_populate()) {
     const std::size_t small = small_slot_bytes();
@@ -259,15 +259,9 @@ void Segment::claim(int rank) const {
     check_memory(kSlotsHeader + kSlots * small, 1, first_bytes_for(size_), size_);
     take_memory(own.part_of(rank), kSlotsHeader);
     for (std::size_t slot = 0; slot < kSlots; ++slot) take_memory(own.slot_data(rank, slot), small);
+    claimed_slots_ = small;
   }
   own.construct_part(rank);
-}
-
-void Segment::claim_large(int rank) const {
-  if (root_ != nullptr || !can_populate()) return;
-  const Area own = area();
-  check_memory(kSlots * (own.slot_bytes() - small_slot_bytes()), 0, own_bytes(), size_);
-  take_memory(own.part_of(rank), own.part_bytes());
 }
 
 void Segment::take_memory(std::byte* begin, std::size_t bytes) const {

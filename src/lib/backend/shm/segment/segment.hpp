@@ -34,9 +34,7 @@ class Segment {
 
   // Takes the memory of `rank`'s slots, on the NUMA node of the calling thread (before Linux 5.14, create() has taken
   // it). Each rank calls it before it tells the others that it is there. Throws resource if there is no room.
-  void claim(int rank) const;
-  // The same for the rest of its slots, which calls need that are larger than a small slot.
-  void claim_large(int rank) const;
+  void claim(int rank);
 
   // ---- For groups of some of the ranks of this one, which may be in a nursery itself
 
@@ -49,9 +47,9 @@ class Segment {
   // Throws internal if there is none of this size and token.
   static std::shared_ptr<Segment> planted(const std::shared_ptr<Segment>& of, std::uint64_t place, int size,
                                           std::uint64_t token);
-  // Rings take memory when they are used, and in a nursery slots too. A rank calls these before it writes: into its
-  // slots, up to `bytes` of each; and into its ring to `to`, of which it has `claimed` so far. Returns how much of the
-  // ring it has then. They throw resource if there is no room.
+  // Rings take memory when they are used, and so do slots: what is beyond a small one, and in a nursery all of it. A
+  // rank calls these before it writes: into its slots, up to `bytes` of each; and into its ring to `to`, of which it
+  // has `claimed` so far. Returns how much of the ring it has then. They throw resource if there is no room.
   void claim_slots(int rank, std::size_t bytes);
   std::size_t claim_ring(int rank, int to, std::size_t claimed, std::size_t bytes);
 
@@ -127,7 +125,7 @@ class Segment {
   const core::ForkGuard fork_guard_;
   Nursery nursery_;                     // of a segment with a mapping of its own
   std::atomic<bool> has_asked_{false};  // whether there is memory for what is taken later
-  std::size_t claimed_slots_ = 0;       // in a nursery: bytes of each slot of the rank whose segment this is
+  std::size_t claimed_slots_ = 0;       // bytes of each slot of the rank whose segment this is
 };
 
 }  // namespace col::shm_backend
