@@ -240,7 +240,7 @@ TEST_CASE("shm connect: the factory says what it does, and who is elsewhere", "[
   CHECK(factory->name() == "shm");
   CHECK_FALSE(factory->unavailable_reason().has_value());
   ConnectRequest request = request_of({.rank = 1, .size = 2, .store = make_memory_store()});
-  CHECK(factory->describe(request).find("rings of 256 KiB") != std::string::npos);
+  CHECK(factory->describe(request).find("rings of 2048 KiB") != std::string::npos);
   const std::vector<PeerInfo> peers = {
       {.rank = 0, .global_rank = 0, .pid = 1, .hostname = "far", .boot_id = "a", .network_namespace = "n"},
       {.rank = 1, .global_rank = 1, .pid = 1, .hostname = "near", .boot_id = "b", .network_namespace = "n"}};

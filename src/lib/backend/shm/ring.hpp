@@ -12,8 +12,8 @@
 #include <cstring>
 
 #include "backend/shm/segment/layout.hpp"
-#include "backend/shm/store_choice.hpp"
 #include "core/kernels/fold.hpp"
+#include "core/kernels/store_choice.hpp"
 #include "core/kernels/to_others.hpp"
 
 namespace col::shm_backend {
@@ -47,7 +47,7 @@ class RingMemory {
     if (bytes < core::kLeastWhole)
       std::memcpy(to, from, bytes);
     else
-      choice_.copy(to, static_cast<const std::byte*>(from), bytes, StoreChoice::Readers::others);
+      choice_.copy(to, static_cast<const std::byte*>(from), bytes, core::StoreChoice::Readers::others);
   }
   static void read(void* to, const std::byte* from, std::size_t bytes, core::Stores stores) noexcept {
     if (stores == core::Stores::cached)
@@ -79,7 +79,7 @@ class RingMemory {
     return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(word));
   }
 
-  StoreChoice choice_;
+  core::StoreChoice choice_;
 };
 
 template <class Memory>

@@ -21,7 +21,7 @@
 #include "backend/shm/native/waiter.hpp"
 #include "backend/shm/segment/layout.hpp"
 #include "backend/shm/segment/segment.hpp"
-#include "backend/shm/store_choice.hpp"
+#include "core/kernels/store_choice.hpp"
 
 namespace col::shm_backend {
 
@@ -162,8 +162,8 @@ class Collectives {
   std::vector<std::uint64_t> sent_, expected_;  // elements by rank, for calls whose counts no rank knows completely
 
   // ---- What is known of all calls so far
-  std::array<StoreChoice, 2> store_choices_;  // of calls that the caches hold, and of others
-  std::array<Remembered, 16> remembered_;     // by the address of the request
+  std::array<core::StoreChoice, 2> store_choices_;  // of calls that the caches hold, and of others
+  std::array<Remembered, 16> remembered_;           // by the address of the request
   std::uint64_t next_step_ = 1;
   std::vector<std::uint64_t> seen_done_;  // by rank: its StepsDone when last seen
   std::uint64_t least_seen_done_ = 0;     // the least one of all others

@@ -28,7 +28,7 @@ DType Movement::dtype_of(const Request& request, int rank) {
 }
 
 Movement::Movement(const Request& request, Form form, const Area& area, int rank, int size, std::size_t length,
-                   std::size_t chunk_bytes, core::Stores stores, StoreChoice& choice,
+                   std::size_t chunk_bytes, core::Stores stores, core::StoreChoice& choice,
                    std::span<const std::byte*> sources)
     : request_(request),
       row_(row_of(request.collective)),
@@ -38,8 +38,9 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
       size_(size),
       stores_(stores),
       choice_(choice),
-      readers_(form == Form::to_root || form == Form::from_root || form == Form::fold_at ? StoreChoice::Readers::others
-                                                                                         : StoreChoice::Readers::all),
+      readers_(form == Form::to_root || form == Form::from_root || form == Form::fold_at
+                   ? core::StoreChoice::Readers::others
+                   : core::StoreChoice::Readers::all),
       sources_(sources),
       dtype_(row_.reduces() ? dtype_of(request, rank) : DType::uint8),
       units_(row_.reduces() ? 1 : col::size_of(dtype_of(request, rank))),

@@ -17,8 +17,8 @@
 
 #include "backend/shm/native/steps.hpp"
 #include "backend/shm/segment/layout.hpp"
-#include "backend/shm/store_choice.hpp"
 #include "core/kernels/fold.hpp"
+#include "core/kernels/store_choice.hpp"
 
 namespace col::shm_backend {
 
@@ -67,7 +67,8 @@ class Movement {
   // all blocks, one step should move; at most what a slot holds. `stores`: into the output. `choice`: how slots are
   // written. Requires: `request`, `area` and `choice` outlive it; `sources` has room for one pointer for each rank.
   Movement(const Request& request, Form form, const Area& area, int rank, int size, std::size_t length,
-           std::size_t chunk_bytes, core::Stores stores, StoreChoice& choice, std::span<const std::byte*> sources);
+           std::size_t chunk_bytes, core::Stores stores, core::StoreChoice& choice,
+           std::span<const std::byte*> sources);
 
   std::uint64_t steps() const noexcept { return steps_; }
   // The most that a step has in the slot of one rank.
@@ -113,8 +114,8 @@ class Movement {
   const Area& area_;
   const int rank_, size_;
   const core::Stores stores_;
-  StoreChoice& choice_;
-  const StoreChoice::Readers readers_;
+  core::StoreChoice& choice_;
+  const core::StoreChoice::Readers readers_;
   const std::span<const std::byte*> sources_;
   // A call that reduces moves elements, any other bytes: an opaque element may be longer than a slot.
   DType dtype_ = DType::uint8;

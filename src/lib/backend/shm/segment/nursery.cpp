@@ -28,7 +28,9 @@ static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
 std::size_t Nursery::bytes_for(std::size_t bytes) noexcept {
   const std::size_t groups = std::clamp<std::size_t>(kMostBytes / bytes, 1, kLargestGroups);
-  const std::size_t unit = pages_of((groups * bytes + kUnits - 1) / kUnits) * kUnitPage;
+  // A group begins and ends with a whole unit, and has some pages that a segment with a mapping of its own has not.
+  const std::size_t units = kUnits / groups - 1;
+  const std::size_t unit = pages_of((bytes + units - 1) / units) * kUnitPage;
   return pages_of((kUnits + 1) * sizeof(State)) * kUnitPage + kUnits * unit;
 }
 

@@ -30,7 +30,9 @@ namespace {
 
 constexpr std::size_t kAllRingsBytes = std::size_t{32} << 20;
 constexpr std::size_t kSmallestRing = 4096;
-constexpr std::size_t kLargestRing = 256 << 10;
+// Larger than most second-level caches: what a long message has put has left for the last level when it is read. Where
+// all of it is taken at once, less.
+constexpr std::size_t kLargestRing = 2 << 20, kLargestTakenRing = 256 << 10;
 // What a rank needs besides to join a small group, and has not taken yet: measured 330 KiB in a group of four.
 constexpr std::size_t kPrivateOfRank = std::size_t{512} << 10;
 
@@ -129,7 +131,8 @@ void Area::construct_part(int rank) const noexcept {
 
 std::size_t Segment::ring_bytes_for(int size) noexcept {
   const auto ranks = static_cast<std::size_t>(size);
-  return std::clamp(std::bit_floor(kAllRingsBytes / (ranks * ranks)), kSmallestRing, kLargestRing);
+  return std::clamp(std::bit_floor(kAllRingsBytes / (ranks * ranks)), kSmallestRing,
+                    can_populate() ? kLargestRing : kLargestTakenRing);
 }
 
 std::size_t Segment::bytes_for(int size) noexcept {

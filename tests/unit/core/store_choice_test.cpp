@@ -1,4 +1,4 @@
-#include "backend/shm/store_choice.hpp"
+#include "core/kernels/store_choice.hpp"
 
 #include <cstdint>
 #include <cstring>
@@ -9,8 +9,8 @@
 
 namespace {
 
+using col::core::StoreChoice;
 using col::core::Stores;
-using col::shm_backend::StoreChoice;
 using Readers = StoreChoice::Readers;
 
 constexpr std::size_t kBytes = std::size_t{1} << 20;

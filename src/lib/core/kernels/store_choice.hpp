@@ -16,7 +16,7 @@
 #include "core/kernels/fold.hpp"
 #include "core/kernels/to_others.hpp"
 
-namespace col::shm_backend {
+namespace col::core {
 
 class StoreChoice {
  public:
@@ -25,38 +25,38 @@ class StoreChoice {
   enum class Readers { others, all };
 
   // The better way, as far as it is known.
-  core::Stores best(Readers readers) const noexcept {
+  Stores best(Readers readers) const noexcept {
     const std::uint64_t cached = ways_[kCached].cost(), streaming = ways_[kStreaming].cost();
     // Clearly faster: half as fast again.
     const std::uint64_t paid = streaming * (readers == Readers::all ? 2 : 1);
-    return streaming != 0 && paid * 3 < cached * 2 ? core::Stores::streaming : core::Stores::cached;
+    return streaming != 0 && paid * 3 < cached * 2 ? Stores::streaming : Stores::cached;
   }
   // Copies as copy_to_others() in that way, and now and then in the other one, to know it.
   void copy(std::byte* to, const std::byte* from, std::size_t bytes, Readers readers) noexcept {
-    if (bytes < kLeastTimed) return core::copy_to_others(to, from, bytes);
+    if (bytes < kLeastTimed) return copy_to_others(to, from, bytes);
     const Next next = this->next(readers);
-    if (!next.is_timed) return core::copy_to_others(to, from, bytes, next.stores);
+    if (!next.is_timed) return copy_to_others(to, from, bytes, next.stores);
     const auto begin = std::chrono::steady_clock::now();
-    core::copy_to_others(to, from, bytes, next.stores);
+    copy_to_others(to, from, bytes, next.stores);
     const auto time = std::chrono::steady_clock::now() - begin;
     took(next.stores, static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count()), bytes);
   }
 
   // ---- The parts of copy()
   struct Next {
-    core::Stores stores;
+    Stores stores;
     bool is_timed;
   };
   Next next(Readers readers) noexcept {
-    if (!ways_[kCached].is_known()) return {core::Stores::cached, true};
-    if (!ways_[kStreaming].is_known()) return {core::Stores::streaming, true};
-    const core::Stores better = best(readers);
+    if (!ways_[kCached].is_known()) return {Stores::cached, true};
+    if (!ways_[kStreaming].is_known()) return {Stores::streaming, true};
+    const Stores better = best(readers);
     const std::uint64_t copy = ++copies_;
     if (copy % kTried != 0) return {better, copy % kTimed == 0};
-    return {better == core::Stores::cached ? core::Stores::streaming : core::Stores::cached, true};
+    return {better == Stores::cached ? Stores::streaming : Stores::cached, true};
   }
-  void took(core::Stores stores, std::uint64_t nanoseconds, std::size_t bytes) noexcept {
-    Way& way = ways_[stores == core::Stores::cached ? kCached : kStreaming];
+  void took(Stores stores, std::uint64_t nanoseconds, std::size_t bytes) noexcept {
+    Way& way = ways_[stores == Stores::cached ? kCached : kStreaming];
     way = {.last = nanoseconds * kUnit / bytes + 1, .before = way.last};
   }
 
@@ -78,4 +78,4 @@ class StoreChoice {
   std::uint64_t copies_ = 0;
 };
 
-}  // namespace col::shm_backend
+}  // namespace col::core
