@@ -97,8 +97,9 @@ constexpr std::array kTable = {
     Variable{"COL_CALIBRATE", "auto | off | now | kept", "auto",
              "Whether the first group of a job over shared memory measures what the machine takes (10 ms at most), to "
              "choose between ways that give the same bits: by `auto` unless an earlier job has, whose file in the "
-             "cache folder is not older than 7 days; `now` always. By `off`, slots of the smallest size are used, "
-             "and no copies by the kernel; by `kept` too, unless there is such a file, which is then believed whatever "
+             "cache folder is not older than 7 days; `now` always. By `off`, calls that the caches hold use "
+             "slots of the smallest size, and the kernel copies nothing; by `kept` too, unless there is such a file, "
+             "which is then believed whatever "
              "state the machine is in. Rank 0's value counts for all.",
              false},
     Variable{"COL_CMA", "auto | off | on", "as calibrated",

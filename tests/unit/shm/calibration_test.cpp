@@ -360,6 +360,22 @@ TEST_CASE("decide: what a call writes goes past the caches if the last level can
   one.last_caches = 0;  // a guess
   CHECK(decide(one, std::nullopt, KernelCopies::off).streamed == 64 * kMib);
 
+  // Such calls use slots that are together twice the second-level cache, and leave room in the last level.
+  const auto wide_of = [](int size, std::size_t cache, std::size_t last, std::size_t largest) {
+    GroupShape of = shape(size, 2);
+    of.cache_bytes = cache;
+    of.last_caches = last;
+    of.largest_slot = largest;
+    const Tuning tuning = decide(of, std::nullopt, KernelCopies::off);
+    CHECK(tuning.wide_slot >= tuning.slot);
+    return tuning.wide_slot;
+  };
+  CHECK(wide_of(2, kMib, 32 * kMib, kMib) == kMib / 2);
+  CHECK(wide_of(2, 2 * kMib, 32 * kMib, kMib) == kMib);
+  CHECK(wide_of(16, kMib, 32 * kMib, kMib) == kMib / 4);
+  CHECK(wide_of(2, kMib, 32 * kMib, kMib / 4) == kMib / 4);
+  CHECK(wide_of(300, kMib, kMib, kMib) == shape(300, 2).small_slot);
+
   const auto touched = [](Collective collective) { return touched_by_all(row_of(collective), 10, 4); };
   CHECK(touched(Collective::barrier) == 0);
   CHECK(touched(Collective::allreduce) == 80);

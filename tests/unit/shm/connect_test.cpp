@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "backend/factories.hpp"
+#include "backend/shm/calibration/decide.hpp"
+#include "backend/shm/segment/layout.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/shm/shm_ranks.hpp"
@@ -18,8 +20,7 @@
 using namespace col;
 using namespace col::test;
 using namespace std::chrono_literals;
-using shm_backend::Places;
-using shm_backend::Segment;
+using namespace col::shm_backend;
 
 namespace {
 
@@ -235,12 +236,48 @@ TEST_CASE("shm connect: a ring without memory for it is a resource error of the 
   });
 }
 
+TEST_CASE("shm connect: large slots without memory are a resource error of every rank, threads of one process too",
+          "[shm]") {
+  const TempDir mount_point;
+  // Room for what one rank wants more, but not for two.
+  const std::size_t more = Area::slot_bytes_for(2) - Area::small_slot_bytes_for(2);
+  const std::size_t rings = 2 * Segment::ring_bytes_for(2);
+  const std::size_t room = Segment::first_bytes_for(2) - rings + kSlots * more + kSlots * more / 2;
+  const Tuner large = [](const Segment& segment, int processors) {
+    Tuning tuning = decide(shape_of(segment, processors), std::nullopt, KernelCopies::off);
+    tuning.slot = segment.area().slot_bytes();
+    return tuning;
+  };
+  check_in_small_folder(mount_point.path(), room, [&] {
+    const auto store = make_memory_store();
+    LocalSegments local;
+    const auto endings = run_each(2, [&](int rank) {
+      const auto channel = connect({.rank = rank,
+                                    .size = 2,
+                                    .store = store,
+                                    .places = {.use_memfd = false, .files = mount_point.path()},
+                                    .local = &local,
+                                    .tuner = large});
+      std::vector<std::int32_t> data(kSlots * more, 1);
+      Request request;
+      request.collective = Collective::allreduce;
+      request.in = request.out = TensorView(data);
+      request.fingerprint = 1;
+      const Ending ending = ending_of([&] { run_native(*channel, request); });
+      expect(ending.code == ErrorCode::resource || ending.code == ErrorCode::aborted, ending.text);
+      expect(ending.says("no room for the"), ending.text);
+    });
+    expect(all_well(endings), show(endings));
+  });
+}
+
 TEST_CASE("shm connect: the factory says what it does, and who is elsewhere", "[shm]") {
   const auto factory = shm_backend::make_factory();
   CHECK(factory->name() == "shm");
   CHECK_FALSE(factory->unavailable_reason().has_value());
   ConnectRequest request = request_of({.rank = 1, .size = 2, .store = make_memory_store()});
-  CHECK(factory->describe(request).find("rings of 2048 KiB") != std::string::npos);
+  CHECK(factory->describe(request).find(fmt::format("rings of {} KiB", Segment::ring_bytes_for(2) >> 10)) !=
+        std::string::npos);
   const std::vector<PeerInfo> peers = {
       {.rank = 0, .global_rank = 0, .pid = 1, .hostname = "far", .boot_id = "a", .network_namespace = "n"},
       {.rank = 1, .global_rank = 1, .pid = 1, .hostname = "near", .boot_id = "b", .network_namespace = "n"}};

@@ -294,7 +294,7 @@ TEST_CASE("nursery: the memory of a group that was used goes back to the machine
     REQUIRE(first != nullptr);
     auto second = Segment::planted(root, first->place_in_nursery(), 2, 5);
     if (round == 0) before = taken();
-    first->claim_slots(0, first->area().slot_bytes());
+    CHECK(first->claim_slots(0, 0, first->area().slot_bytes()) == first->area().slot_bytes());
     CHECK(second->claim_ring(1, 0, 0, 5000) >= 5000);
     CHECK(taken() >= before + shm_backend::kSlots * first->area().slot_bytes());
     first.reset();

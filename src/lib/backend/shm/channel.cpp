@@ -362,7 +362,8 @@ std::optional<CommonMemoryExtension::Seedling> ShmChannel::plant(const ConnectRe
                                                      .processors = segment_->processors().value_or(1),
                                                      .small_slot = segment->small_slot_bytes(),
                                                      .largest_slot = segment->area().slot_bytes(),
-                                                     .cache_bytes = Area::cache_bytes()}));
+                                                     .cache_bytes = Area::cache_bytes(),
+                                                     .last_caches = segment_->tuning().streamed}));
   const std::uint64_t place = segment->place_in_nursery();
   return Seedling{place, make_channel(segment, request, segment_->quota_of(rank_))};
 }

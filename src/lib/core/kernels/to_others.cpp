@@ -18,16 +18,22 @@ constexpr std::size_t kLineBytes = 64;
 // Stays in the first cache.
 constexpr std::size_t kOthersBlock = 16384;
 
-// Whether `rep movsb`, which writes whole lines, starts quickly. AddressSanitizer and ThreadSanitizer see memcpy()
-// alone.
+// AddressSanitizer and ThreadSanitizer see memcpy() alone.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsWatched = true;
+#else
+constexpr bool kIsWatched = false;
+#endif
+
+// Whether `rep movsb`, which writes whole lines, starts quickly.
 bool has_fast_strings() noexcept {
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__)
   static const bool kHas = [] {
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
     constexpr unsigned kFastShortRepMov = 1U << 4;
     return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kFastShortRepMov) != 0;
   }();
-  return kHas;
+  return kHas && !kIsWatched;
 #else
   return false;
 #endif
@@ -37,7 +43,7 @@ bool has_fast_strings() noexcept {
 
 // Not by memcpy() alone: whether it writes whole lines differs between versions of the C library, and processors.
 void copy_to_others(std::byte* to, const std::byte* from, std::size_t bytes, Stores stores) noexcept {
-  if (stores == Stores::streaming) return copy(to, from, bytes, stores);
+  if (stores == Stores::streaming && !kIsWatched) return copy(to, from, bytes, stores);
 #if defined(__x86_64__)
   if (bytes >= kLeastWhole && has_fast_strings()) {
     // A line of which only the end is written is not written whole.

@@ -119,8 +119,8 @@ Calibrator::Known Calibrator::find_out(CalibrationSettings::When when, const Sur
   const auto time = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
   if (!costs) {
     core::log::info(
-        "calibration: given up after {} us, as no second processor was free in time; slots of the smallest size are "
-        "used",
+        "calibration: given up after {} us, as no second processor was free in time; what the caches hold goes through "
+        "slots of the smallest size",
         time.count());
     return {};
   }

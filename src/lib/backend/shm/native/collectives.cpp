@@ -185,6 +185,7 @@ Collectives::Collectives(const std::string& group, Segment& segment, SymmetricHe
       size_(segment.size()),
       attendant_(attendant),
       waiter_(segment, rank, attendant),
+      claimed_slots_(segment.first_slots()),
       seen_done_(static_cast<std::size_t>(segment.size())),
       sources_(static_cast<std::size_t>(segment.size())),
       cma_(group, rank, segment.token()),
@@ -522,7 +523,7 @@ void Collectives::set_counts() {
   else if (row.has_output(is_root))
     set(expected_, request.out_counts);
   longest_ = *std::max_element(sent_.begin(), sent_.end());
-  segment_.claim_slots(rank_, sent_.size() * sizeof(std::uint64_t));
+  claim_slots(sent_.size() * sizeof(std::uint64_t));
 }
 
 void Collectives::begin_moving(std::size_t length) {
@@ -546,7 +547,7 @@ void Collectives::begin_moving(std::size_t length) {
   // The others need not wait until a root has copied its own block.
   own_comes_last_ = choice.form == Form::from_root;
   if (!own_comes_last_) movement.move_own();
-  segment_.claim_slots(rank_, movement.slot_bytes());
+  if (pattern.puts) claim_slots(movement.slot_bytes());
   begin_course(Part::slots, pattern, movement.steps());
 }
 

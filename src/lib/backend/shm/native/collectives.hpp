@@ -120,6 +120,7 @@ class Collectives {
   // `bytes` is the size of the vector, or of the longest block.
   Choice choose(const Request& request, std::size_t bytes) const;
   void look_at_processors();
+  void claim_slots(std::size_t bytes) { claimed_slots_ = segment_.claim_slots(rank_, claimed_slots_, bytes); }
   // Throws the mismatch that this rank has found between its call and that of `peer`.
   [[noreturn]] void throw_mismatch(int peer, WaitContext& wait);
   Error mismatch_with(int peer) const;
@@ -139,6 +140,7 @@ class Collectives {
   Waiter waiter_;
   bool crowded_ = false;
   bool knows_processors_ = false;
+  std::size_t claimed_slots_;  // bytes of each slot that this rank may write
 
   // ---- The calls
   std::uint64_t made_ = 0, ended_ = 0;  // how many; they are numbered from 1

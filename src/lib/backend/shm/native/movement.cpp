@@ -188,7 +188,7 @@ void Movement::fold_chunk(std::uint64_t index, std::uint64_t step) const {
 }
 
 void Movement::take(std::uint64_t index, std::uint64_t step, int peer) const {
-  if (simple_bytes_ != 0) {
+  if (simple_bytes_ != 0 && stores_ == core::Stores::cached) {
     const std::size_t begin = row_.out == Extent::blocks ? static_cast<std::size_t>(peer) * simple_bytes_ : 0;
     if (row_.out != Extent::nothing)
       std::memcpy(output() + begin, area_.data(peer, step, simple_bytes_), simple_bytes_);

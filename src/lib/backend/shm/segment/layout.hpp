@@ -98,7 +98,7 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std
 // itself writes its slots and its StepsDone.
 
 // A power of two. With two slots, every rank would wait for the slowest one in each step. With more than four, the
-// slots of a step would have left the second-level cache before they are used again.
+// slots of a step would have left the second-level cache before they are used again, where that is not what is wanted.
 inline constexpr std::size_t kSlots = 4;
 
 // The data of a small step is in the same cache line as the flag that announces it, and arrives with it.

@@ -1,5 +1,5 @@
-// A segment in the nursery of another one: how it begins, takes memory, and ends. The rings of any segment take memory
-// in the same way.
+// A segment in the nursery of another one: how it begins, takes memory, and ends. The rings and large slots of any
+// segment take memory in the same way.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -74,16 +74,16 @@ void Segment::require_memory() {
   if (const auto lack = lack_of_memory(bytes)) throw_lack(*lack);
 }
 
-void Segment::claim_slots(int rank, std::size_t bytes) {
-  if (bytes <= std::max(claimed_slots_, kInlineBytes) || !can_populate()) return;
+std::size_t Segment::claim_slots(int rank, std::size_t claimed, std::size_t bytes) {
+  if (bytes <= std::max(claimed, kInlineBytes) || !can_populate()) return claimed;
   const std::size_t until = std::min(std::bit_ceil(std::max(bytes, kSmallestClaim)), area().slot_bytes());
   if (root_ != nullptr)
     require_memory();
-  else if (const auto lack = lack_of_memory(kSlots * (until - claimed_slots_)))
+  else if (const auto lack = lack_of_memory(kSlots * (until - claimed)))
     throw_lack(*lack);
   for (std::size_t slot = 0; slot < kSlots; ++slot)
-    take_memory(area().slot_data(rank, slot) + claimed_slots_, until - claimed_slots_);
-  claimed_slots_ = until;
+    take_memory(area().slot_data(rank, slot) + claimed, until - claimed);
+  return until;
 }
 
 std::size_t Segment::claim_ring(int rank, int to, std::size_t claimed, std::size_t bytes) {

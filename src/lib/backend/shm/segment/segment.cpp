@@ -30,9 +30,10 @@ namespace {
 
 constexpr std::size_t kAllRingsBytes = std::size_t{32} << 20;
 constexpr std::size_t kSmallestRing = 4096;
-// Larger than most second-level caches: what a long message has put has left for the last level when it is read. Where
-// all of it is taken at once, less.
-constexpr std::size_t kLargestRing = 2 << 20, kLargestTakenRing = 256 << 10;
+constexpr std::size_t kLargestRing = 256 << 10;
+// Of a few ranks: larger than most second-level caches, so that what a long message has put has left for the last level
+// when it is read.
+constexpr std::size_t kAllWideRings = std::size_t{16} << 20, kLargestWideRing = 2 << 20;
 // What a rank needs besides to join a small group, and has not taken yet: measured 330 KiB in a group of four.
 constexpr std::size_t kPrivateOfRank = std::size_t{512} << 10;
 
@@ -131,8 +132,10 @@ void Area::construct_part(int rank) const noexcept {
 
 std::size_t Segment::ring_bytes_for(int size) noexcept {
   const auto ranks = static_cast<std::size_t>(size);
-  return std::clamp(std::bit_floor(kAllRingsBytes / (ranks * ranks)), kSmallestRing,
-                    can_populate() ? kLargestRing : kLargestTakenRing);
+  const std::size_t usual = std::clamp(std::bit_floor(kAllRingsBytes / (ranks * ranks)), kSmallestRing, kLargestRing);
+  // Where all of it is taken at once, no more.
+  if (!can_populate()) return usual;
+  return std::max(usual, std::min(std::bit_floor(kAllWideRings / (ranks * ranks)), kLargestWideRing));
 }
 
 std::size_t Segment::bytes_for(int size) noexcept {
@@ -254,7 +257,7 @@ std::size_t Segment::own_bytes() const noexcept {
   return root_ != nullptr ? PlantedLayout(size_).bytes(header().slot_bytes) : bytes_for(size_, header().slot_bytes);
 }
 
-void Segment::claim(int rank) {
+void Segment::claim(int rank) const {
   const Area own = area();
   if (can_populate()) {
     const std::size_t small = small_slot_bytes();
@@ -262,7 +265,6 @@ void Segment::claim(int rank) {
     check_memory(kSlotsHeader + kSlots * small, 1, first_bytes_for(size_), size_);
     take_memory(own.part_of(rank), kSlotsHeader);
     for (std::size_t slot = 0; slot < kSlots; ++slot) take_memory(own.slot_data(rank, slot), small);
-    claimed_slots_ = small;
   }
   own.construct_part(rank);
 }

@@ -22,7 +22,7 @@ class Segment {
   // A power of two, and less for more ranks: small groups stream well, and large ones do not use up the machine's
   // memory.
   static std::size_t ring_bytes_for(int size) noexcept;
-  // The size of a segment that is made here, and what is taken of it at the beginning.
+  // The size of a segment that is made here, and what of it every group may need.
   static std::size_t bytes_for(int size) noexcept;
   static std::size_t first_bytes_for(int size) noexcept;
 
@@ -32,9 +32,9 @@ class Segment {
   // to another group, and resource or io if it cannot be mapped.
   static std::shared_ptr<Segment> open(int fd, int size, std::uint64_t token);
 
-  // Takes the memory of `rank`'s slots, on the NUMA node of the calling thread (before Linux 5.14, create() has taken
-  // it). Each rank calls it before it tells the others that it is there. Throws resource if there is no room.
-  void claim(int rank);
+  // Takes the memory of `rank`'s small slots, on the NUMA node of the calling thread (before Linux 5.14, create() has
+  // taken it). Each rank calls it before it tells the others that it is there. Throws resource if there is no room.
+  void claim(int rank) const;
 
   // ---- For groups of some of the ranks of this one, which may be in a nursery itself
 
@@ -48,9 +48,11 @@ class Segment {
   static std::shared_ptr<Segment> planted(const std::shared_ptr<Segment>& of, std::uint64_t place, int size,
                                           std::uint64_t token);
   // Rings take memory when they are used, and so do slots: what is beyond a small one, and in a nursery all of it. A
-  // rank calls these before it writes: into its slots, up to `bytes` of each; and into its ring to `to`, of which it
-  // has `claimed` so far. Returns how much of the ring it has then. They throw resource if there is no room.
-  void claim_slots(int rank, std::size_t bytes);
+  // rank calls these before it writes: into its slots, up to `bytes` of each, or into its ring to `to`. It has
+  // `claimed` of them so far. Returns how much it has then. They throw resource if there is no room.
+  std::size_t claim_slots(int rank, std::size_t claimed, std::size_t bytes);
+  // What it has of each slot when the group is made.
+  std::size_t first_slots() const noexcept { return root_ != nullptr ? 0 : small_slot_bytes(); }
   std::size_t claim_ring(int rank, int to, std::size_t claimed, std::size_t bytes);
 
   ~Segment();
@@ -125,7 +127,6 @@ class Segment {
   const core::ForkGuard fork_guard_;
   Nursery nursery_;                     // of a segment with a mapping of its own
   std::atomic<bool> has_asked_{false};  // whether there is memory for what is taken later
-  std::size_t claimed_slots_ = 0;       // bytes of each slot of the rank whose segment this is
 };
 
 }  // namespace col::shm_backend

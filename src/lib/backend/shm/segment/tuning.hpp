@@ -11,7 +11,7 @@
 
 namespace col::shm_backend {
 
-// The largest slots, and the sizes between which a group chooses (docs/decisions/0019).
+// The sizes of slots between which a group chooses for calls that the caches hold (docs/decisions/0019).
 inline constexpr std::array<std::size_t, 3> kSlotSizes = {std::size_t{64} << 10, std::size_t{128} << 10,
                                                           std::size_t{256} << 10};
 
