@@ -19,8 +19,6 @@ static_assert(kLargestEager <= UnexpectedPool::kLargest);
 constexpr std::size_t kLargestPart = 32 << 10;
 // Parts that one call of progress() sends to one peer, so that a fast reader does not keep it from reading.
 constexpr int kPartsAtOnce = 4;
-// So much of one ring is taken before others are looked at.
-constexpr std::uint64_t kMostAtOnce = 256 << 10;
 
 // For so many at a time nothing has to be allocated later.
 std::size_t reserved_messages(int size) {
@@ -235,8 +233,9 @@ std::uint64_t Engine::bytes_there(Operation& send) noexcept {
 // ---- In
 
 void Engine::take_in(Peer& peer) {
-  // One ring at a time: a peer that never stops sending must not keep the others waiting.
-  for (std::uint64_t left = std::min<std::uint64_t>(ring_bytes_, kMostAtOnce); left > 0 && peer.in.is_there();) {
+  // One ring at a time: a peer that never stops sending must not keep the others waiting. Not less: of a peer that has
+  // left, nothing may be missing then.
+  for (std::uint64_t left = ring_bytes_; left > 0 && peer.in.is_there();) {
     const FrameHeader header = peer.in.front();
     take(peer, header);
     pop(peer, header);
