@@ -33,7 +33,7 @@ TEST_CASE("store choice: what is clearly faster is taken, and the other way trie
   constexpr int kMany = 64 * 10;
   StoreChoice shared_cache;
   CHECK(shared_cache.next(Readers::others).stores == Stores::cached);
-  // Two at the beginning, and one in 64.
+  // Two that make the way known, and one in 64.
   CHECK(streamed_of(shared_cache, kMany, 100'000, 80'000) <= 2 + kMany / 64);
   StoreChoice apart;
   CHECK(streamed_of(apart, kMany, 500'000, 100'000) >= kMany - 2 - kMany / 64);
@@ -58,7 +58,8 @@ TEST_CASE("store choice: a machine that changes is followed, there and back", "[
   CHECK(choice.best(Readers::others) == Stores::cached);
 }
 
-TEST_CASE("store choice: one late copy in each way changes nothing", "[store_choice]") {
+TEST_CASE("store choice: one late copy changes nothing, and what two false times have changed is mended",
+          "[store_choice]") {
   StoreChoice choice;
   streamed_of(choice, 128, 100'000, 100'000);
   choice.took(Stores::cached, 50'000'000, kBytes);
