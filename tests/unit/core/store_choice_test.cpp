@@ -1,87 +1,110 @@
 #include "core/kernels/store_choice.hpp"
 
+#include <array>
 #include <cstdint>
-#include <cstring>
-#include <random>
-#include <vector>
+#include <utility>
 
 #include <catch2/catch.hpp>
 
 namespace {
 
 using col::core::StoreChoice;
-using col::core::Stores;
 using Readers = StoreChoice::Readers;
+using Terms = StoreChoice::Terms;
+using Way = StoreChoice::Way;
 
 constexpr std::size_t kBytes = std::size_t{1} << 20;
+constexpr unsigned kRound = 32;
+constexpr Terms kOnePart{}, kManyParts{Readers::others, kRound}, kOnePartForAll{Readers::all};
+// The first trials of three ways, and what comes between two of them.
+constexpr int kFirstTrials = 3 * StoreChoice::kTrial + kRound;
+constexpr int kPeriod = StoreChoice::kBetween * (StoreChoice::kTrial + kRound);
 
-// A machine on which each way takes so long for kBytes. Returns how many of `copies` went past the caches.
-int streamed_of(StoreChoice& choice, int copies, std::uint64_t cached, std::uint64_t streaming,
-                Readers readers = Readers::others) {
-  int streamed = 0;
-  for (int i = 0; i < copies; ++i) {
-    const auto [stores, is_timed] = choice.next(readers);
-    streamed += stores == Stores::streaming ? 1 : 0;
-    if (is_timed) choice.took(stores, stores == Stores::cached ? cached : streaming, kBytes);
+// What each way takes for kBytes.
+struct MachineTimes {
+  std::uint64_t again, onward, past;
+
+  std::uint64_t of(Way way) const { return way == Way::again ? again : way == Way::onward ? onward : past; }
+};
+
+// Writes so many times. Returns how often in each way.
+std::array<int, 3> write_times(StoreChoice& choice, Terms terms, int times, const MachineTimes& machine) {
+  std::array<int, 3> counts{};
+  for (int i = 0; i < times; ++i) {
+    const auto [way, is_timed] = choice.next(terms);
+    ++counts[static_cast<std::size_t>(way)];
+    if (is_timed) choice.took(way, machine.of(way), kBytes);
   }
-  return streamed;
+  return counts;
 }
 
 }  // namespace
 
-TEST_CASE("store choice: what is clearly faster is taken, and the other way tried now and then", "[store_choice]") {
-  constexpr int kMany = 64 * 10;
-  StoreChoice shared_cache;
-  CHECK(shared_cache.next(Readers::others).stores == Stores::cached);
-  // Two that make the way known, and one in 64.
-  CHECK(streamed_of(shared_cache, kMany, 100'000, 80'000) <= 2 + kMany / 64);
-  StoreChoice apart;
-  CHECK(streamed_of(apart, kMany, 500'000, 100'000) >= kMany - 2 - kMany / 64);
-  // A rank that also reads pays twice for what is in memory.
-  StoreChoice half;
-  streamed_of(half, kMany, 250'000, 100'000, Readers::all);
-  CHECK(half.best(Readers::others) == Stores::streaming);
-  CHECK(half.best(Readers::all) == Stores::cached);
-  CHECK(apart.best(Readers::all) == Stores::streaming);
+TEST_CASE("store choice: what is clearly faster is taken, and the others are tried now and then", "[store_choice]") {
+  constexpr MachineTimes kShared{100'000, 90'000, 80'000}, kFarCache{300'000, 100'000, 90'000},
+      kFar{900'000, 800'000, 100'000};
+  for (const auto& [machine, best] : {std::pair{kShared, Way::again}, {kFarCache, Way::onward}, {kFar, Way::past}}) {
+    StoreChoice choice;
+    CHECK(choice.next(kManyParts).way == Way::again);
+    write_times(choice, kManyParts, kFirstTrials, machine);
+    CHECK(choice.best(kManyParts) == best);
+    const auto counts = write_times(choice, kManyParts, 4 * kPeriod, machine);
+    CHECK(counts[static_cast<std::size_t>(best)] >= 4 * kPeriod - 5 * static_cast<int>(StoreChoice::kTrial + kRound));
+    for (const int count : counts) CHECK(count > 0);
+  }
+}
+
+TEST_CASE("store choice: without more parts, none is gone onward to", "[store_choice]") {
+  StoreChoice choice;
+  CHECK(write_times(choice, kOnePart, 8 * kPeriod, {300'000, 1, 250'000})[1] == 0);
+  CHECK(choice.best(kOnePart) == Way::again);
+  // As soon as there are some, they are tried.
+  CHECK(write_times(choice, kManyParts, kFirstTrials, {300'000, 100'000, 250'000})[1] >= static_cast<int>(kRound));
+  CHECK(choice.best(kManyParts) == Way::onward);
+  CHECK(choice.best(kOnePart) == Way::again);
+}
+
+TEST_CASE("store choice: a rank that also reads pays twice for what is in memory", "[store_choice]") {
+  StoreChoice choice;
+  write_times(choice, kOnePart, kFirstTrials, {250'000, 0, 100'000});
+  CHECK(choice.best(kOnePart) == Way::past);
+  CHECK(choice.best(kOnePartForAll) == Way::again);
+  write_times(choice, kOnePart, 2 * kPeriod, {500'000, 0, 100'000});
+  CHECK(choice.best(kOnePartForAll) == Way::past);
 }
 
 TEST_CASE("store choice: a machine that changes is followed, there and back", "[store_choice]") {
-  constexpr int kMany = 64 * 10;
   StoreChoice choice;
-  streamed_of(choice, kMany, 100'000, 100'000);
-  CHECK(choice.best(Readers::others) == Stores::cached);
-  // Two slow copies are enough, of those that are timed.
-  CHECK(streamed_of(choice, kMany, 500'000, 100'000) >= kMany - 3 * 8 - kMany / 64);
-  CHECK(choice.best(Readers::others) == Stores::streaming);
-  // The way back is seen by one try.
-  CHECK(streamed_of(choice, kMany, 100'000, 100'000) <= 64 + kMany / 64);
-  CHECK(choice.best(Readers::others) == Stores::cached);
+  write_times(choice, kManyParts, kFirstTrials, {100'000, 100'000, 100'000});
+  CHECK(choice.best(kManyParts) == Way::again);
+  // Two slow ones are enough, of those that are timed.
+  write_times(choice, kManyParts, 3 * StoreChoice::kTimed, {500'000, 100'000, 400'000});
+  CHECK(choice.best(kManyParts) == Way::onward);
+  // The way back is seen by a trial of each other way.
+  write_times(choice, kManyParts, 3 * kPeriod, {100'000, 100'000, 100'000});
+  CHECK(choice.best(kManyParts) == Way::again);
 }
 
 TEST_CASE("store choice: one late copy changes nothing, and what two false times have changed is mended",
           "[store_choice]") {
+  constexpr MachineTimes kAllAlike{100'000, 100'000, 100'000};
   StoreChoice choice;
-  streamed_of(choice, 128, 100'000, 100'000);
-  choice.took(Stores::cached, 50'000'000, kBytes);
-  CHECK(choice.best(Readers::others) == Stores::cached);
-  choice.took(Stores::cached, 100'000, kBytes);
-  choice.took(Stores::streaming, 1, kBytes);  // a clock that stood still
-  choice.took(Stores::streaming, 0, kBytes);
-  CHECK(choice.best(Readers::others) == Stores::streaming);
-  streamed_of(choice, 32, 100'000, 100'000);
-  CHECK(choice.best(Readers::others) == Stores::cached);
+  write_times(choice, kOnePart, kFirstTrials, kAllAlike);
+  choice.took(Way::again, 50'000'000, kBytes);
+  CHECK(choice.best(kOnePart) == Way::again);
+  choice.took(Way::again, 100'000, kBytes);
+  choice.took(Way::past, 1, kBytes);  // a clock that stood still
+  choice.took(Way::past, 0, kBytes);
+  CHECK(choice.best(kOnePart) == Way::past);
+  write_times(choice, kOnePart, 3 * StoreChoice::kTimed, kAllAlike);
+  CHECK(choice.best(kOnePart) == Way::again);
 }
 
-TEST_CASE("store choice: copies are right in both ways, of any length", "[store_choice]") {
-  const unsigned seed = std::random_device{}();
-  INFO("seed " << seed);
-  std::mt19937 random(seed);
+TEST_CASE("store choice: small writes are in the usual way, and never timed", "[store_choice]") {
   StoreChoice choice;
-  for (int draw = 0; draw < 300; ++draw) {
-    const std::size_t bytes = random() % (4 * StoreChoice::kLeastTimed), shift = random() % 64;
-    std::vector<std::byte> from(bytes + shift), to(bytes + 64);
-    for (std::byte& byte : from) byte = static_cast<std::byte>(random());
-    choice.copy(to.data() + shift % 7, from.data() + shift, bytes, draw % 3 == 0 ? Readers::all : Readers::others);
-    REQUIRE((bytes == 0 || std::memcmp(to.data() + shift % 7, from.data() + shift, bytes) == 0));
-  }
+  write_times(choice, kManyParts, kFirstTrials, {500'000, 100'000, 500'000});
+  int calls = 0;
+  choice.run(kManyParts, StoreChoice::kLeastTimed - 1, [&](Way way) { calls += way == Way::again ? 1 : 100; });
+  choice.run(kManyParts, StoreChoice::kLeastTimed, [&](Way way) { calls += way == Way::onward ? 10 : 100; });
+  CHECK(calls == 11);
 }

@@ -271,6 +271,42 @@ TEST_CASE("shm connect: large slots without memory are a resource error of every
   });
 }
 
+TEST_CASE("shm connect: without memory to wander through, calls go on as before", "[shm]") {
+  const TempDir mount_point;
+  // Room for the slots that calls need, and for less than they would like.
+  const std::size_t small = Area::small_slot_bytes_for(2), more = Area::slot_bytes_for(2) - small;
+  const std::size_t room = Segment::first_bytes_for(2) - 2 * Segment::ring_bytes_for(2) + kSlots * more;
+  const Tuner with_small_slots = [&](const Segment& segment, int processors) {
+    Tuning tuning = decide(shape_of(segment, processors), std::nullopt, KernelCopies::off);
+    tuning.crowd = 1;
+    tuning.slot = small;
+    tuning.wide_slot = segment.area().slot_bytes();
+    return tuning;
+  };
+  check_in_small_folder(mount_point.path(), room, [&] {
+    const auto store = make_memory_store();
+    LocalSegments local;
+    const auto endings = run_each(2, [&](int rank) {
+      const auto channel = connect({.rank = rank,
+                                    .size = 2,
+                                    .store = store,
+                                    .places = {.use_memfd = false, .files = mount_point.path()},
+                                    .local = &local,
+                                    .tuner = with_small_slots});
+      for (int call = 0; call < 100; ++call) {
+        std::vector<std::int32_t> data(1 << 16, call + rank);
+        Request request;
+        request.collective = Collective::allreduce;
+        request.in = request.out = TensorView(data);
+        request.fingerprint = 1;
+        run_native(*channel, request);
+        expect(data.front() == 2 * call + 1 && data.back() == 2 * call + 1, "the sum");
+      }
+    });
+    expect(all_well(endings), show(endings));
+  });
+}
+
 TEST_CASE("shm connect: the factory says what it does, and who is elsewhere", "[shm]") {
   const auto factory = shm_backend::make_factory();
   CHECK(factory->name() == "shm");

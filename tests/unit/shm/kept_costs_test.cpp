@@ -26,9 +26,10 @@ Costs some_costs() {
   costs.look = 3;
   costs.slot_start = 4;
   costs.slot_kib = 5;
-  costs.kernel_start = 6;
-  costs.kernel_kib = 7;
-  costs.step_kib = {8, 9, 10};
+  costs.onward_kib = 6;
+  costs.kernel_start = 7;
+  costs.kernel_kib = 8;
+  costs.step_kib = {9, 10, 11};
   return costs;
 }
 
@@ -75,6 +76,7 @@ TEST_CASE("kept costs: what is written is read", "[shm]") {
   CHECK(read->look == costs.look);
   CHECK(read->slot_start == costs.slot_start);
   CHECK(read->slot_kib == costs.slot_kib);
+  CHECK(read->onward_kib == costs.onward_kib);
   CHECK(read->kernel_start == costs.kernel_start);
   CHECK(read->kernel_kib == costs.kernel_kib);
   CHECK(read->step_kib == costs.step_kib);

@@ -138,6 +138,39 @@ TEST_CASE("native: all collectives around the borders of slots", "[shm]") {
   check_sizes<bfloat16>(3, {slot_count<bfloat16>(3) - 1, kSlots * slot_count<bfloat16>(3) + 3});
 }
 
+TEST_CASE("native: calls that wander through their slots, in turn with others", "[shm]") {
+  const auto seed = std::random_device{}();
+  for (const int size : {2, 3}) {
+    Area area;
+    std::size_t used = 0;
+    const shm_backend::Tuner wandering = [&](const shm_backend::Segment& segment, int processors) {
+      auto tuning = decide(shape_of(segment, processors), std::nullopt, shm_backend::KernelCopies::off);
+      tuning.crowd = 1;
+      area = segment.area();
+      used = tuning.slot;
+      return tuning;
+    };
+    const auto endings = run_ranks(
+        size,
+        [&](int rank, ShmChannel& channel) {
+          std::mt19937 common(seed);
+          // Twice as much as makes it worth while, and then once around.
+          for (std::uint64_t number = 0; number < 400; ++number) {
+            const std::size_t count = number % 8 == 0 ? common() % 200 : 4096 + common() % 30'000;
+            const auto all = calls_of(count, size, common() % 2 == 0);
+            make_call<std::int32_t>(channel, all[common() % all.size()], rank, size, number);
+          }
+          const std::byte* const begin = area.slot_data(rank, 0);
+          const bool has_wandered =
+              std::any_of(begin + used, begin + area.slot_bytes(), [](std::byte b) { return b != std::byte{0}; });
+          expect(has_wandered || area.slot_bytes() == used, "what is beyond the slots that calls need is used");
+        },
+        wandering);
+    INFO(size << " ranks, seed " << seed << "\n" << show(endings));
+    CHECK(all_well(endings));
+  }
+}
+
 TEST_CASE("native: blocks of no elements", "[shm]") {
   const std::vector<std::vector<std::size_t>> all_counts = {
       {0, 0, 0}, {7, 0, 0}, {0, 0, 7}, {0, 30'000, 0}, {1, 0, 100'000}};

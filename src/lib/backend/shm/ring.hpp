@@ -44,10 +44,15 @@ constexpr std::size_t frame_bytes(std::size_t payload_bytes) noexcept {
 class RingMemory {
  public:
   void write(std::byte* to, const void* from, std::size_t bytes) noexcept {
+    const auto copy = [&](core::StoreChoice::Way way) {
+      core::copy_to_others(to, static_cast<const std::byte*>(from), bytes, core::StoreChoice::stores_of(way));
+    };
     if (bytes < core::kLeastWhole)
       std::memcpy(to, from, bytes);
+    else if (bytes < kLeastChosen)
+      copy(core::StoreChoice::Way::again);
     else
-      choice_.copy(to, static_cast<const std::byte*>(from), bytes, core::StoreChoice::Readers::others);
+      choice_.run({}, bytes, copy);
   }
   static void read(void* to, const std::byte* from, std::size_t bytes, core::Stores stores) noexcept {
     if (stores == core::Stores::cached)
@@ -75,6 +80,9 @@ class RingMemory {
   }
 
  private:
+  // What is written past the caches is late by a way to memory.
+  static constexpr std::size_t kLeastChosen = 16384;
+
   static std::atomic_ref<std::uint64_t> atomic(std::byte* word) noexcept {
     return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(word));
   }

@@ -1,10 +1,12 @@
-// How a rank writes what another one reads next: into whole lines, which the reader finds in a cache that both share,
-// or past the caches.
+// How a rank writes what another one reads next, into memory of which it uses only a part at a time:
+//   again:   whole lines, into the part that it used last; all of it stays in near caches
+//   onward:  whole lines, into the part that it has left alone for longest
+//   past:    past the caches, into the part that it used last
 //
-// Where the two processors share no cache, a line that the reader has had is written up to five times as slowly, and
-// memory is the faster way. No machine says which of the two it is, and one that moves its processors changes it in
-// seconds (docs/performance.md). So each rank times some of its copies. It needs to agree with nobody: the bits are
-// equal.
+// A line that the reader has had lately is in the cache of another processor. Where the two share no near cache, it is
+// written up to five times as slowly as one that has left it, or as memory; where they do, nothing is faster. No
+// machine says which of the two it is, and one that moves its processors changes it in seconds (docs/performance.md).
+// So each rank times some of what it writes. It needs to agree with nobody: the bits are equal.
 #pragma once
 
 #include <algorithm>
@@ -14,68 +16,95 @@
 #include <cstdint>
 
 #include "core/kernels/fold.hpp"
-#include "core/kernels/to_others.hpp"
 
 namespace col::core {
 
 class StoreChoice {
  public:
+  enum class Way : std::uint8_t { again, onward, past };
   // Who reads what is written past the caches, and so fetches it from memory: others, while the writer goes on, or the
   // writer too, as much of theirs.
-  enum class Readers { others, all };
+  enum class Readers : std::uint8_t { others, all };
+  struct Terms {
+    Readers readers = Readers::others;
+    unsigned round = 0;  // after so many times onward, the first part is next again; 0: there is no other part
+  };
 
-  // The better way, as far as it is known.
-  Stores best(Readers readers) const noexcept {
-    const std::uint64_t cached = ways_[kCached].cost(), streaming = ways_[kStreaming].cost();
+  static Stores stores_of(Way way) noexcept { return way == Way::past ? Stores::streaming : Stores::cached; }
+
+  // The best way, as far as it is known.
+  Way best(Terms terms) const noexcept {
+    Way best = Way::again;
+    std::uint64_t cost = of(Way::again).cost();
+    if (const std::uint64_t onward = of(Way::onward).cost(); terms.round != 0 && onward != 0 && onward * 5 < cost * 4) {
+      best = Way::onward;
+      cost = onward;
+    }
     // Clearly faster: half as fast again.
-    const std::uint64_t paid = streaming * (readers == Readers::all ? 2 : 1);
-    return streaming != 0 && paid * 3 < cached * 2 ? Stores::streaming : Stores::cached;
+    const std::uint64_t paid = of(Way::past).cost() * (terms.readers == Readers::all ? 2 : 1);
+    return paid != 0 && paid * 3 < cost * 2 ? Way::past : best;
   }
-  // Copies as copy_to_others() in that way, and now and then in the other one, to know it.
-  void copy(std::byte* to, const std::byte* from, std::size_t bytes, Readers readers) noexcept {
-    if (bytes < kLeastTimed) return copy_to_others(to, from, bytes);
-    const Next next = this->next(readers);
-    if (!next.is_timed) return copy_to_others(to, from, bytes, next.stores);
+  // Calls `write(way)`, which writes so many bytes in that way.
+  template <class Write>
+  void run(Terms terms, std::size_t bytes, const Write& write) {
+    if (bytes < kLeastTimed) return write(Way::again);
+    const Turn turn = next(terms);
+    if (!turn.is_timed) return write(turn.way);
     const auto begin = std::chrono::steady_clock::now();
-    copy_to_others(to, from, bytes, next.stores);
+    write(turn.way);
     const auto time = std::chrono::steady_clock::now() - begin;
-    took(next.stores, static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count()), bytes);
+    took(turn.way, static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count()), bytes);
   }
 
-  // ---- The parts of copy()
-  struct Next {
-    Stores stores;
+  // ---- The parts of run()
+  struct Turn {
+    Way way;
     bool is_timed;
   };
-  Next next(Readers readers) noexcept {
-    if (!ways_[kCached].is_known()) return {Stores::cached, true};
-    if (!ways_[kStreaming].is_known()) return {Stores::streaming, true};
-    const Stores better = best(readers);
-    const std::uint64_t copy = ++copies_;
-    if (copy % kTried != 0) return {better, copy % kTimed == 0};
-    return {better == Stores::cached ? Stores::streaming : Stores::cached, true};
+  Turn next(Terms terms) noexcept {
+    if (left_ == 0) {
+      const Way best = this->best(terms);
+      if (until_trial_ != 0 && knows_all(terms)) return {best, --until_trial_ % kTimed == 0};
+      do trial_ = following(trial_);
+      while (!allows(terms, trial_) || (of(trial_).is_known() && trial_ == best));
+      left_ = kTrial + (trial_ == Way::onward ? terms.round : 0);
+      until_trial_ = kBetween * left_;
+    }
+    --left_;
+    return {trial_, left_ < kTrial / 2};
   }
-  void took(Stores stores, std::uint64_t nanoseconds, std::size_t bytes) noexcept {
-    Way& way = ways_[stores == Stores::cached ? kCached : kStreaming];
-    way = {.last = nanoseconds * kUnit / bytes + 1, .before = way.last};
+  void took(Way way, std::uint64_t nanoseconds, std::size_t bytes) noexcept {
+    Times& times = ways_[static_cast<std::size_t>(way)];
+    times = {.last = nanoseconds * kUnit / bytes + 1, .before = times.last};
   }
 
-  static constexpr std::size_t kLeastTimed = 16384;
-  static constexpr std::uint64_t kTimed = 8, kTried = 64;  // one copy in so many
+  static constexpr std::size_t kLeastTimed = 4096;
+  static constexpr unsigned kTimed = 8;  // one in so many
+  // So many in a row are another way's, and the second half of them is timed: the first ones find what the way before
+  // has left. Then so many times as many are the best way's.
+  static constexpr unsigned kTrial = 8, kBetween = 64;
 
  private:
   static constexpr std::uint64_t kUnit = std::uint64_t{1} << 20;  // costs are for so many bytes
-  static constexpr std::size_t kCached = 0, kStreaming = 1;
+  static constexpr std::size_t kWays = 3;
 
   // Of the last two times the lesser one: a rank that lost its processor in one of them says nothing about memory.
-  struct Way {
+  struct Times {
     std::uint64_t last = 0, before = 0;  // zero: not known
 
     bool is_known() const noexcept { return before != 0; }
     std::uint64_t cost() const noexcept { return is_known() ? std::min(last, before) : 0; }
   };
-  std::array<Way, 2> ways_{};
-  std::uint64_t copies_ = 0;
+  const Times& of(Way way) const noexcept { return ways_[static_cast<std::size_t>(way)]; }
+  static Way following(Way way) noexcept { return static_cast<Way>((static_cast<std::size_t>(way) + 1) % kWays); }
+  static bool allows(Terms terms, Way way) noexcept { return terms.round != 0 || way != Way::onward; }
+  bool knows_all(Terms terms) const noexcept {
+    return of(Way::again).is_known() && of(Way::past).is_known() && (terms.round == 0 || of(Way::onward).is_known());
+  }
+
+  std::array<Times, kWays> ways_{};
+  Way trial_ = Way::past;  // the last one; the first trial is of the way after it
+  unsigned left_ = 0, until_trial_ = 0;
 };
 
 }  // namespace col::core

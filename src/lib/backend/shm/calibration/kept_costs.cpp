@@ -24,7 +24,7 @@
 namespace col::shm_backend {
 namespace {
 
-constexpr std::string_view kTitle = "col calibration 1", kEnd = "end";
+constexpr std::string_view kTitle = "col calibration 2", kEnd = "end";
 constexpr std::size_t kMostBytes = 4096;
 // Nothing takes a second.
 constexpr std::uint64_t kMostPicoseconds = 1'000'000'000'000;
@@ -33,12 +33,13 @@ constexpr std::uint64_t kMostPicoseconds = 1'000'000'000'000;
 template <class Visit>
 void fields(Costs& costs, Visit visit) {
   static_assert(kSlotSizes.size() == 3);
-  auto& [line, yield, look, slot_start, slot_kib, kernel_start, kernel_kib, step_kib] = costs;
+  auto& [line, yield, look, slot_start, slot_kib, onward_kib, kernel_start, kernel_kib, step_kib] = costs;
   visit("line", line);
   visit("yield", yield);
   visit("look", look);
   visit("slot_start", slot_start);
   visit("slot_kib", slot_kib);
+  visit("onward_kib", onward_kib);
   visit("kernel_start", kernel_start);
   visit("kernel_kib", kernel_kib);
   visit("step_kib_64", step_kib[0]);

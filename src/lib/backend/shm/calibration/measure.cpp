@@ -55,9 +55,11 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
 
   bool is_there() const noexcept { return all_ != MAP_FAILED; }
-  std::byte* slot(int side, std::size_t index, std::size_t bytes) const noexcept {
-    return slots() + static_cast<std::size_t>(side) * (kAllSlots / 2) + index % kSlots * bytes;
+  std::byte* slot(int side, std::size_t index, std::size_t bytes, std::size_t parts = kSlots) const noexcept {
+    return slots() + static_cast<std::size_t>(side) * (kAllSlots / 2) + index % parts * bytes;
   }
+  // How many parts the slots of one side have together.
+  static std::size_t parts_of(std::size_t bytes) noexcept { return kAllSlots / 2 / bytes; }
   std::byte* buffer(int side) const noexcept { return slots() + kAllSlots + static_cast<std::size_t>(side) * kBuffer; }
 
  private:
@@ -215,10 +217,11 @@ class Measuring {
   Costs run() {
     Costs costs;
     costs.line = line_of(pair_);
-    fit(through_slots(kLittle), through_slots(kMuch), costs.slot_start, costs.slot_kib);
+    costs.step_kib = steps_kib();
+    fit(through_slots(kLittle, kSlots), through_slots(kMuch, kSlots), costs.slot_start, costs.slot_kib);
+    costs.onward_kib = through_slots(kMuch, Memory::parts_of(kPart)) / (kMuch >> 10);
     if (reads_by_kernel(sizeof(std::uint64_t)))
       fit(by_kernel(kLittle), by_kernel(kMuch), costs.kernel_start, costs.kernel_kib);
-    costs.step_kib = steps_kib();
     costs.yield = best_alone([] { ::sched_yield(); });
     std::atomic<std::uint64_t> flag{0};
     costs.look = best_alone([&] {
@@ -229,24 +232,27 @@ class Measuring {
   }
 
  private:
-  std::byte* slot(int side, std::size_t index, std::size_t bytes) const { return memory_.slot(side, index, bytes); }
+  std::byte* slot(int side, std::size_t index, std::size_t bytes, std::size_t parts = kSlots) const {
+    return memory_.slot(side, index, bytes, parts);
+  }
   std::byte* buffer(int side) const { return memory_.buffer(side); }
 
   // What a rank sends, it has just computed.
   void compute(std::size_t bytes) { std::memset(buffer(0), ++computed_, bytes); }
 
-  std::uint64_t through_slots(std::size_t bytes) {
+  // Through so many parts of the slots in turn. Requires: steps_kib() has been through all of them.
+  std::uint64_t through_slots(std::size_t bytes, std::size_t all) {
     std::uint64_t best = ~std::uint64_t{0};
-    for (int i = 0; i < kTries; ++i) {
+    const std::size_t parts = bytes / kPart;
+    for (std::size_t first = 0; first < kTries * parts; first += parts) {
       compute(bytes);
       best = std::min(best, pair_.run([&](int side) {
-        const std::size_t parts = bytes / kPart;
         for (std::size_t part = 0; part < parts; ++part) {
           if (side == 1 || part >= kSlots) pair_.hear(side);  // for side 0: that a slot is free again
           if (side == 0)
-            core::copy_to_others(slot(0, part, kPart), buffer(0) + part * kPart, kPart);
+            core::copy_to_others(slot(0, first + part, kPart, all), buffer(0) + part * kPart, kPart);
           else
-            take(buffer(1) + part * kPart, slot(0, part, kPart), kPart);
+            take(buffer(1) + part * kPart, slot(0, first + part, kPart, all), kPart);
           pair_.tell(side);
         }
         for (std::size_t left = std::min(parts, kSlots); side == 0 && left > 0; --left) pair_.hear(0);

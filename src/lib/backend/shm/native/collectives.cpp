@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -320,7 +321,7 @@ void Collectives::want_next_slot() const noexcept {
   const std::size_t bytes = part_ == Part::slots ? moving_->slot_bytes() : 0;
   // Those who only take are still at it when this rank has ended: they need the way for themselves.
   if (bytes <= kInlineBytes || bytes > (course_.reads() ? kWantedBytes : kWantedBytes / 2)) return;
-  const std::byte* const data = area_.data(rank_, next_step_, bytes);
+  const std::byte* const data = area_.slot_data(rank_, Area::index(next_step_));
   for (std::size_t at = 0; at < bytes; at += kAlignment) want_line(data + at);
 }
 
@@ -364,6 +365,7 @@ void Collectives::begin_again(const Remembered& known, const Request& request) {
   moving_ = &*known.movement;
   own_comes_last_ = known.own_comes_last;
   if (!own_comes_last_) moving_->move_own();
+  if (known.pattern.puts) widen_slots();
   begin_course(Part::slots, known.pattern, moving_->steps());
 }
 
@@ -539,7 +541,7 @@ void Collectives::begin_moving(std::size_t length) {
   }
   const Choice choice = choose(*head_, length * size_of(Movement::dtype_of(*head_, rank_)));
   const Movement& movement = movement_.emplace(*moved, choice.form, area_, rank_, size_, length, choice.chunk_bytes,
-                                               choice.stores, store_choices_[choice.is_beyond ? 1 : 0], sources_);
+                                               choice.stores, choice.is_beyond, writing_, sources_);
   moving_ = &movement;
   Pattern pattern = pattern_of(choice.form, rank_, size_, head_->root);
   // Its own input goes through its slot, too.
@@ -547,8 +549,26 @@ void Collectives::begin_moving(std::size_t length) {
   // The others need not wait until a root has copied its own block.
   own_comes_last_ = choice.form == Form::from_root;
   if (!own_comes_last_) movement.move_own();
-  if (pattern.puts) claim_slots(movement.slot_bytes());
+  if (pattern.puts) {
+    claim_slots(movement.slot_bytes());
+    widen_slots();
+  }
   begin_course(Part::slots, pattern, movement.steps());
+}
+
+// Takes the memory that writes may wander through, once calls would have. Not where ranks share a processor, which then
+// has all slots in its cache. Calls work without it.
+void Collectives::widen_slots() noexcept {
+  if (before_wide_ == 0 || moving_->part_bytes() < core::StoreChoice::kLeastTimed) return;
+  before_wide_ -= std::min(before_wide_, moving_->steps() * moving_->part_bytes());
+  if (before_wide_ != 0 || tuning_.crowd > 1 || tuning_.wide_slot <= tuning_.slot) return;
+  try {
+    claim_slots(tuning_.wide_slot);
+    writing_.reach = std::bit_floor(tuning_.wide_slot);
+  } catch (const Error& lack) {
+    core::log::info("group '{}': calls that the caches hold use {} KiB of each slot, and not {}: {}", group_,
+                    tuning_.slot >> 10, tuning_.wide_slot >> 10, lack.what());
+  }
 }
 
 void Collectives::give_up() noexcept {

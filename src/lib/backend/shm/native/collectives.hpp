@@ -15,13 +15,13 @@
 
 #include "backend/shm/native/cma.hpp"
 #include "backend/shm/native/movement.hpp"
+#include "backend/shm/native/slot_writing.hpp"
 #include "backend/shm/native/steps.hpp"
 #include "backend/shm/native/symmetric_collective.hpp"
 #include "backend/shm/native/symmetric_memory.hpp"
 #include "backend/shm/native/waiter.hpp"
 #include "backend/shm/segment/layout.hpp"
 #include "backend/shm/segment/segment.hpp"
-#include "core/kernels/store_choice.hpp"
 
 namespace col::shm_backend {
 
@@ -120,6 +120,7 @@ class Collectives {
   // `bytes` is the size of the vector, or of the longest block.
   Choice choose(const Request& request, std::size_t bytes) const;
   void look_at_processors();
+  void widen_slots() noexcept;
   void claim_slots(std::size_t bytes) { claimed_slots_ = segment_.claim_slots(rank_, claimed_slots_, bytes); }
   // Throws the mismatch that this rank has found between its call and that of `peer`.
   [[noreturn]] void throw_mismatch(int peer, WaitContext& wait);
@@ -129,6 +130,8 @@ class Collectives {
 
   // How long a rank that has found a mismatch waits for the calls of all others.
   static constexpr Duration kVotingTime = std::chrono::milliseconds(500);
+  // After so many bytes through slots, memory that makes them faster is worth its taking.
+  static constexpr std::uint64_t kBeforeWide = std::uint64_t{8} << 20;
 
   const std::string& group_;
   Segment& segment_;
@@ -164,8 +167,9 @@ class Collectives {
   std::vector<std::uint64_t> sent_, expected_;  // elements by rank, for calls whose counts no rank knows completely
 
   // ---- What is known of all calls so far
-  std::array<core::StoreChoice, 2> store_choices_;  // of calls that the caches hold, and of others
-  std::array<Remembered, 16> remembered_;           // by the address of the request
+  SlotWriting writing_;
+  std::uint64_t before_wide_ = kBeforeWide;
+  std::array<Remembered, 16> remembered_;  // by the address of the request
   std::uint64_t next_step_ = 1;
   std::vector<std::uint64_t> seen_done_;  // by rank: its StepsDone when last seen
   std::uint64_t least_seen_done_ = 0;     // the least one of all others

@@ -1,5 +1,6 @@
 #include "backend/shm/native/movement.hpp"
 
+#include <bit>
 #include <cstring>
 
 #include "core/kernels/mixed.hpp"
@@ -28,7 +29,7 @@ DType Movement::dtype_of(const Request& request, int rank) {
 }
 
 Movement::Movement(const Request& request, Form form, const Area& area, int rank, int size, std::size_t length,
-                   std::size_t chunk_bytes, core::Stores stores, core::StoreChoice& choice,
+                   std::size_t chunk_bytes, core::Stores stores, bool is_beyond, SlotWriting& writing,
                    std::span<const std::byte*> sources)
     : request_(request),
       row_(row_of(request.collective)),
@@ -37,10 +38,9 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
       rank_(rank),
       size_(size),
       stores_(stores),
-      choice_(choice),
-      readers_(form == Form::to_root || form == Form::from_root || form == Form::fold_at
-                   ? core::StoreChoice::Readers::others
-                   : core::StoreChoice::Readers::all),
+      writing_(writing),
+      readers_(form == Form::to_root || form == Form::from_root || form == Form::fold_at ? SlotWriting::Readers::others
+                                                                                         : SlotWriting::Readers::all),
       sources_(sources),
       dtype_(row_.reduces() ? dtype_of(request, rank) : DType::uint8),
       units_(row_.reduces() ? 1 : col::size_of(dtype_of(request, rank))),
@@ -51,10 +51,12 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
       size_of_(col::size_of(dtype_)),
       length_(length * units_) {
   const std::size_t blocks = by_blocks_ ? static_cast<std::size_t>(size) : 1;
+  choice_ = writing.choice(readers_, length_ * in_size_ * blocks, is_beyond);
   if (length_ * in_size_ * blocks <= std::min(chunk_bytes, area.slot_bytes())) {  // no divisions for small calls
     chunk_ = std::max<std::size_t>(1, length_);
     const bool is_cut = by_blocks_ || form == Form::fold_slices || form == Form::fold_slices_at || scaled_;
     if (!is_cut && !row_.has_counts()) simple_bytes_ = length_ * size_of_;
+    part_ = std::bit_ceil(slot_bytes());
     return;
   }
   const std::size_t most = area.slot_bytes() / blocks / in_size_;
@@ -63,6 +65,7 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
   const std::size_t count = std::max<std::size_t>(1, (length_ + wanted - 1) / wanted);
   chunk_ = std::max<std::size_t>(1, std::min(most, aligned_up((length_ + count - 1) / count, in_size_)));
   steps_ = std::max<std::size_t>(1, (length_ + chunk_ - 1) / chunk_);
+  part_ = std::bit_ceil(slot_bytes());
 }
 
 ElementRange Movement::chunk(std::uint64_t index, std::size_t length) const noexcept {
@@ -101,40 +104,53 @@ void Movement::move_own() const {
 }
 
 // From the user's memory, at `begin`, to a slot.
-void Movement::copy_in(std::byte* to, std::size_t begin, std::size_t count) const {
+void Movement::copy_in(std::byte* to, std::size_t begin, std::size_t count, core::Stores stores) const {
   if (count == 0) return;
   const std::byte* const memory = row_.in == Extent::nothing ? output() : input();
   const std::byte* const from = memory + begin * size_of_;
   if (scaled_)
     core::premultiply_to(request_.op.scale(), dtype_, from, wide_, to, count);
   else
-    choice_.copy(to, from, count * size_of_, readers_);
+    core::copy_to_others(to, from, count * size_of_, stores);
 }
 
 void Movement::put(std::uint64_t index, std::uint64_t step) const {
   if (simple_bytes_ == 0 || simple_bytes_ >= core::kLeastWhole) return put_chunk(index, step);
-  std::memcpy(area_.data(rank_, step, simple_bytes_), row_.in == Extent::nothing ? output() : input(), simple_bytes_);
+  std::memcpy(area_.place_data(rank_, step, simple_bytes_), row_.in == Extent::nothing ? output() : input(),
+              simple_bytes_);
 }
 
 void Movement::put_chunk(std::uint64_t index, std::uint64_t step) const {
-  std::byte* const to = slot(rank_, index, step);
+  using core::StoreChoice;
+  const std::size_t bytes = slot_data_bytes(index);
+  const auto write = [&](StoreChoice::Way way) {
+    const std::size_t offset = way == StoreChoice::Way::onward ? step / kSlots * part_ & (writing_.reach - 1) : 0;
+    write_chunk(area_.place_data(rank_, step, bytes, offset), index, StoreChoice::stores_of(way));
+  };
+  if (choice_ != nullptr)
+    choice_->run(terms(), bytes, write);
+  else
+    write(StoreChoice::Way::again);
+}
+
+void Movement::write_chunk(std::byte* to, std::uint64_t index, core::Stores stores) const {
   if (by_blocks_) {
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank_ && !scaled_) continue;
       const ElementRange whole = block(peer, request_.in_counts);
       const ElementRange part = chunk(index, whole.count);
-      copy_in(to + place(peer), whole.begin + part.begin, part.count);
+      copy_in(to + place(peer), whole.begin + part.begin, part.count, stores);
     }
     return;
   }
   const std::size_t length = row_.in == Extent::block ? request_.in.count * units_ : length_;
   const ElementRange part = chunk(index, length);
   if (scaled_ || (form_ != Form::fold_slices && form_ != Form::fold_slices_at))
-    return copy_in(to, part.begin, part.count);
+    return copy_in(to, part.begin, part.count, stores);
   const ElementRange own = slice(rank_, part);
   const std::size_t after = own.begin + own.count;
-  copy_in(to, part.begin, own.begin);
-  copy_in(to + after * in_size_, part.begin + after, part.count - after);
+  copy_in(to, part.begin, own.begin, stores);
+  copy_in(to + after * in_size_, part.begin + after, part.count - after, stores);
 }
 
 void Movement::fold(std::uint64_t index, std::uint64_t step) const {
@@ -171,7 +187,9 @@ void Movement::fold_chunk(std::uint64_t index, std::uint64_t step) const {
         from_slot ? slot(rank, index, step) + place_in_slot : input() + own * size_of_;
   }
   const bool shows = form_ == Form::fold_slices || (form_ == Form::fold_slices_at && !is_root());
-  const core::FoldTarget shown{shows ? slot(rank_, index, step) + place_in_slot : nullptr, choice_.best(readers_)};
+  const core::FoldTarget shown{
+      shows ? slot(rank_, index, step) + place_in_slot : nullptr,
+      choice_ != nullptr ? core::StoreChoice::stores_of(choice_->best(terms())) : core::Stores::cached};
   // A result that is narrower than the inputs would overwrite those that are still to be read: it goes there
   // afterwards.
   const bool shows_later = shows && wide_;

@@ -15,6 +15,7 @@
 
 #include <col/backend.hpp>
 
+#include "backend/shm/native/slot_writing.hpp"
 #include "backend/shm/native/steps.hpp"
 #include "backend/shm/segment/layout.hpp"
 #include "core/kernels/fold.hpp"
@@ -64,15 +65,18 @@ class Movement {
  public:
   // `length`: elements of the vector, or of the longest block, equal on all ranks. It is length_of(), or, if no rank
   // alone knows it (private counts), what the ranks have told one another. `chunk_bytes`: how much of a vector, or of
-  // all blocks, one step should move; at most what a slot holds. `stores`: into the output. `choice`: how slots are
-  // written. Requires: `request`, `area` and `choice` outlive it; `sources` has room for one pointer for each rank.
+  // all blocks, one step should move; at most what a slot holds. `stores`: into the output. `is_beyond`: what the
+  // caches hold. Requires: `request`, `area` and `writing` outlive it; `sources` has room for one pointer for each
+  // rank.
   Movement(const Request& request, Form form, const Area& area, int rank, int size, std::size_t length,
-           std::size_t chunk_bytes, core::Stores stores, core::StoreChoice& choice,
+           std::size_t chunk_bytes, core::Stores stores, bool is_beyond, SlotWriting& writing,
            std::span<const std::byte*> sources);
 
   std::uint64_t steps() const noexcept { return steps_; }
   // The most that a step has in the slot of one rank.
   std::size_t slot_bytes() const noexcept { return slot_data_bytes(0); }
+  // The same, or the next power of two.
+  std::size_t part_bytes() const noexcept { return part_; }
   // A premul_sum: the input of this rank goes through its slot too.
   bool is_scaled() const noexcept { return scaled_; }
 
@@ -102,7 +106,12 @@ class Movement {
   // Not inlined: put() and fold() of a small vector stay short.
   [[gnu::noinline]] void put_chunk(std::uint64_t index, std::uint64_t step) const;
   [[gnu::noinline]] void fold_chunk(std::uint64_t index, std::uint64_t step) const;
-  void copy_in(std::byte* to, std::size_t begin, std::size_t count) const;
+  void write_chunk(std::byte* to, std::uint64_t index, core::Stores stores) const;
+  void copy_in(std::byte* to, std::size_t begin, std::size_t count, core::Stores stores) const;
+  core::StoreChoice::Terms terms() const noexcept {
+    const std::size_t parts = writing_.reach > part_ ? writing_.reach / part_ : 0;
+    return {readers_, static_cast<unsigned>(kSlots * parts)};
+  }
 
   void copy_out(std::size_t begin, const std::byte* from, std::size_t count) const;
   const std::byte* input() const noexcept { return static_cast<const std::byte*>(request_.in.data); }
@@ -114,8 +123,8 @@ class Movement {
   const Area& area_;
   const int rank_, size_;
   const core::Stores stores_;
-  core::StoreChoice& choice_;
-  const core::StoreChoice::Readers readers_;
+  SlotWriting& writing_;
+  const SlotWriting::Readers readers_;
   const std::span<const std::byte*> sources_;
   // A call that reduces moves elements, any other bytes: an opaque element may be longer than a slot.
   DType dtype_ = DType::uint8;
@@ -129,6 +138,8 @@ class Movement {
   std::uint64_t steps_ = 1;
   // A vector that one step moves as it is, in bytes: nothing to cut, and nothing to multiply. Zero: not so simple.
   std::size_t simple_bytes_ = 0;
+  core::StoreChoice* choice_ = nullptr;  // how slots are written; null: there is none
+  std::size_t part_ = 0;                 // of a slot, that a step uses: a power of two
 };
 
 }  // namespace col::shm_backend

@@ -26,7 +26,7 @@ namespace col::shm_backend {
 // Two cache lines, because processors fetch them in pairs. Data that different ranks write is at least this far apart.
 inline constexpr std::size_t kLine = 128;
 
-inline constexpr std::uint64_t kMagic = 0x38'30'6d'68'73'6c'6f'63ULL;  // "colshm08" in memory: changes with the layout
+inline constexpr std::uint64_t kMagic = 0x39'30'6d'68'73'6c'6f'63ULL;  // "colshm09" in memory: changes with the layout
 
 // Why the group ended. The first rank that claims it writes it. It counts only once it is `written`, so a rank that is
 // killed in between has not ended the group.
@@ -108,7 +108,10 @@ struct alignas(kLine) SlotHeader {
   std::atomic<std::uint64_t> ready;  // the last step whose input is here
   std::uint64_t fingerprint;         // of the call that the step is part of
   std::uint64_t done;                // the owner's StepsDone when it wrote this; saves readers a look
-  std::byte inline_data[kInlineBytes];
+  union {
+    std::byte inline_data[kInlineBytes];
+    std::uint64_t offset;  // of data that is too long for that, in the slot
+  };
   // The last step whose result is here, in the place that the owner's own input would have.
   alignas(kLine) std::atomic<std::uint64_t> folded;
 };
@@ -216,9 +219,17 @@ class Area {
   SlotHeader& slot(int rank, std::uint64_t step) const noexcept {
     return reinterpret_cast<SlotHeader*>(headers_ + static_cast<std::size_t>(rank) * header_stride_)[index(step)];
   }
-  // Where the data of a step of `bytes` is.
+  // Where a rank puts the data of a step of `bytes`: so far into its slot, and the others find it there.
+  std::byte* place_data(int rank, std::uint64_t step, std::size_t bytes, std::size_t offset = 0) const noexcept {
+    SlotHeader& header = slot(rank, step);
+    if (bytes <= kInlineBytes) return header.inline_data;
+    header.offset = offset;
+    return slot_data(rank, index(step)) + offset;
+  }
+  // Where that is. Requires: the rank has put it.
   std::byte* data(int rank, std::uint64_t step, std::size_t bytes) const noexcept {
-    return bytes <= kInlineBytes ? slot(rank, step).inline_data : slot_data(rank, index(step));
+    SlotHeader& header = slot(rank, step);
+    return bytes <= kInlineBytes ? header.inline_data : slot_data(rank, index(step)) + header.offset;
   }
   std::byte* slot_data(int rank, std::size_t slot) const noexcept {
     return data_ + static_cast<std::size_t>(rank) * data_stride_ + slot * slot_bytes_;
@@ -228,10 +239,10 @@ class Area {
   std::byte* part_of(int rank) const noexcept { return headers_ + static_cast<std::size_t>(rank) * header_stride_; }
   std::size_t part_bytes() const noexcept { return part_bytes(slot_bytes_); }
   static std::size_t part_bytes(std::size_t slot_bytes) noexcept { return kSlotsHeader + kSlots * slot_bytes; }
-
- private:
+  // The slot of a step.
   static constexpr std::size_t index(std::uint64_t step) noexcept { return step & (kSlots - 1); }
 
+ private:
   std::byte* base_ = nullptr;
   std::byte* headers_ = nullptr;
   std::byte* data_ = nullptr;
