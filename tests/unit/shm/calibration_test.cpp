@@ -42,9 +42,9 @@ Costs machine_with(double times) {
   costs.yield = 400'000;
   costs.look = 25'000;
   costs.slot_start = 200'000;
-  costs.slot_kib = 20'000;
+  costs.slot_kib = costs.best_kib = 20'000;
   costs.kernel_start = 900'000;
-  costs.kernel_kib = static_cast<std::uint64_t>(times * 20'000);
+  costs.kernel_kib = costs.exchange_kib = static_cast<std::uint64_t>(times * 20'000);
   costs.step_kib = {30'000, 28'000, 26'000};
   return costs;
 }
@@ -107,6 +107,18 @@ TEST_CASE("decide: one copy by the kernel is taken where it is faster, and nowhe
   Costs refused = machine_with(0.5);
   refused.kernel_start = refused.kernel_kib = 0;
   for (const std::uint64_t bits : decided(2, 2, refused).kernel) CHECK(bits == 0);
+  // Slots are written in the best way, but not where ranks share a processor.
+  Costs apart = machine_with(0.5);
+  apart.best_kib = 8'000;
+  CHECK_FALSE(decided(2, 2, apart).goes_by_kernel(KernelShape::vector_of_one, 512 * kKib));
+  CHECK_FALSE(decided(2, 2, apart).goes_by_kernel(KernelShape::blocks_of_one, 32 * kMib));
+  CHECK(decided(4, 2, apart).goes_by_kernel(KernelShape::blocks_of_one, 32 * kMib));
+  // Two that copy at a time are in each other's way.
+  Costs narrow = machine_with(0.5);
+  narrow.exchange_kib = 30'000;
+  CHECK(decided(2, 2, narrow).goes_by_kernel(KernelShape::vector_of_one, 512 * kKib));
+  CHECK_FALSE(decided(2, 2, narrow).goes_by_kernel(KernelShape::block_of_each, 512 * kKib));
+  CHECK_FALSE(decided(2, 2, narrow).goes_by_kernel(KernelShape::blocks_of_each, 512 * kKib));
 }
 
 TEST_CASE("decide: COL_CMA wins over what was measured", "[shm]") {

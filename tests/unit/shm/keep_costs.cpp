@@ -30,9 +30,10 @@ constexpr Outcome kOutcomes[] = {
       .look = 25'000,
       .slot_start = kDear,
       .slot_kib = kDearKib,
-      .onward_kib = kDearKib,
+      .best_kib = kDearKib,
       .kernel_start = 1,
       .kernel_kib = 1,
+      .exchange_kib = 1,
       .step_kib = {900'000, 800'000, 700'000}}},
     // Small ones are best, and a yield takes long.
     {"slots",
@@ -41,9 +42,10 @@ constexpr Outcome kOutcomes[] = {
       .look = 25'000,
       .slot_start = 1,
       .slot_kib = 1,
-      .onward_kib = 1,
+      .best_kib = 1,
       .kernel_start = kDear,
       .kernel_kib = kDearKib,
+      .exchange_kib = kDearKib,
       .step_kib = {1, 700'000, 900'000}}},
     // The kernel is slow to begin, and slots of the middle size are best.
     {"both",
@@ -52,9 +54,10 @@ constexpr Outcome kOutcomes[] = {
       .look = 25'000,
       .slot_start = 200'000,
       .slot_kib = 60'000,
-      .onward_kib = 30'000,
+      .best_kib = 30'000,
       .kernel_start = 1'000'000,
       .kernel_kib = 10'000,
+      .exchange_kib = 15'000,
       .step_kib = {60'000, 30'000, 60'000}}},
     {"nothing", {}},  // takes any time
     {"endless",
@@ -63,9 +66,10 @@ constexpr Outcome kOutcomes[] = {
       .look = kSecond,
       .slot_start = kSecond,
       .slot_kib = kSecond,
-      .onward_kib = kSecond,
+      .best_kib = kSecond,
       .kernel_start = kSecond,
       .kernel_kib = kSecond,
+      .exchange_kib = kSecond,
       .step_kib = {kSecond, kSecond, kSecond}}},
 };
 

@@ -26,10 +26,11 @@ Costs some_costs() {
   costs.look = 3;
   costs.slot_start = 4;
   costs.slot_kib = 5;
-  costs.onward_kib = 6;
+  costs.best_kib = 6;
   costs.kernel_start = 7;
   costs.kernel_kib = 8;
-  costs.step_kib = {9, 10, 11};
+  costs.exchange_kib = 9;
+  costs.step_kib = {10, 11, 12};
   return costs;
 }
 
@@ -76,9 +77,10 @@ TEST_CASE("kept costs: what is written is read", "[shm]") {
   CHECK(read->look == costs.look);
   CHECK(read->slot_start == costs.slot_start);
   CHECK(read->slot_kib == costs.slot_kib);
-  CHECK(read->onward_kib == costs.onward_kib);
+  CHECK(read->best_kib == costs.best_kib);
   CHECK(read->kernel_start == costs.kernel_start);
   CHECK(read->kernel_kib == costs.kernel_kib);
+  CHECK(read->exchange_kib == costs.exchange_kib);
   CHECK(read->step_kib == costs.step_kib);
   struct stat status {};
   REQUIRE(::stat(kept.path().c_str(), &status) == 0);
@@ -110,7 +112,7 @@ TEST_CASE("kept costs: any damage is noticed", "[shm]") {
     kept.set_text(text);
     return kept.refusal();
   };
-  CHECK(with("calibration 1", "calibration 2") == "it is no calibration of this version");
+  CHECK(with("calibration 2", "calibration 1") == "it is no calibration of this version");
   CHECK(with("yield 2", "yield -2") == "it is damaged");
   CHECK(with("yield 2", "yield two") == "it is damaged");
   CHECK(with("yield 2", "yield 2 ") == "it is damaged");

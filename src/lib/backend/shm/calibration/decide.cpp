@@ -54,7 +54,9 @@ class Model {
   bool kernel_is_faster(KernelShape shape, std::uint64_t bytes) const {
     const std::uint64_t others = static_cast<std::uint64_t>(shape_.size) - 1;
     const std::uint64_t slot = large_kib() * bytes / kKib;
-    const std::uint64_t kernel = costs_.kernel_start + costs_.kernel_kib * bytes / kKib;
+    const bool both = shape == KernelShape::block_of_each || shape == KernelShape::blocks_of_each;
+    const std::uint64_t kernel_kib = both ? std::max(costs_.kernel_kib, costs_.exchange_kib) : costs_.kernel_kib;
+    const std::uint64_t kernel = costs_.kernel_start + kernel_kib * bytes / kKib;
     const std::uint64_t exchanged = step_kib() * bytes / kKib;
     std::uint64_t by_slots = 0, by_kernel = 2 * wait_;
     switch (shape) {
@@ -81,9 +83,7 @@ class Model {
   }
 
   // Through slots, for each KiB of much. Ranks that share a processor use the same part again.
-  std::uint64_t large_kib() const {
-    return crowd_ > 1 || costs_.onward_kib == 0 ? costs_.slot_kib : std::min(costs_.slot_kib, costs_.onward_kib);
-  }
+  std::uint64_t large_kib() const { return crowd_ > 1 ? costs_.slot_kib : costs_.best_kib; }
   // The cost of a step's data and waits, for each KiB.
   std::uint64_t step_kib(std::size_t which) const {
     // A call waits for inputs, for results, and for a slot to be free; what was measured waited once.

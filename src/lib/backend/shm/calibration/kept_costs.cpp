@@ -33,15 +33,16 @@ constexpr std::uint64_t kMostPicoseconds = 1'000'000'000'000;
 template <class Visit>
 void fields(Costs& costs, Visit visit) {
   static_assert(kSlotSizes.size() == 3);
-  auto& [line, yield, look, slot_start, slot_kib, onward_kib, kernel_start, kernel_kib, step_kib] = costs;
+  auto& [line, yield, look, slot_start, slot_kib, best_kib, kernel_start, kernel_kib, exchange_kib, step_kib] = costs;
   visit("line", line);
   visit("yield", yield);
   visit("look", look);
   visit("slot_start", slot_start);
   visit("slot_kib", slot_kib);
-  visit("onward_kib", onward_kib);
+  visit("best_kib", best_kib);
   visit("kernel_start", kernel_start);
   visit("kernel_kib", kernel_kib);
+  visit("exchange_kib", exchange_kib);
   visit("step_kib_64", step_kib[0]);
   visit("step_kib_128", step_kib[1]);
   visit("step_kib_256", step_kib[2]);

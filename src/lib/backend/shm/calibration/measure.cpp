@@ -32,6 +32,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kLittle = std::size_t{16} << 10, kMuch = std::size_t{128} << 10;
 constexpr std::size_t kPart = std::size_t{8} << 10;  // of a transfer through slots, so that both copy at a time
 constexpr std::size_t kBuffer = kSlotSizes.back(), kSmallPage = 4096;
+static_assert(2 * kMuch <= kBuffer);
 constexpr int kTries = 4, kLines = 16, kLooksBetweenClocks = 64;
 
 std::uint64_t since(Clock::time_point begin) {
@@ -59,7 +60,7 @@ class Memory {
     return slots() + static_cast<std::size_t>(side) * (kAllSlots / 2) + index % parts * bytes;
   }
   // How many parts the slots of one side have together.
-  static std::size_t parts_of(std::size_t bytes) noexcept { return kAllSlots / 2 / bytes; }
+  static constexpr std::size_t parts_of(std::size_t bytes) noexcept { return kAllSlots / 2 / bytes; }
   std::byte* buffer(int side) const noexcept { return slots() + kAllSlots + static_cast<std::size_t>(side) * kBuffer; }
 
  private:
@@ -218,10 +219,14 @@ class Measuring {
     Costs costs;
     costs.line = line_of(pair_);
     costs.step_kib = steps_kib();
-    fit(through_slots(kLittle, kSlots), through_slots(kMuch, kSlots), costs.slot_start, costs.slot_kib);
-    costs.onward_kib = through_slots(kMuch, Memory::parts_of(kPart)) / (kMuch >> 10);
-    if (reads_by_kernel(sizeof(std::uint64_t)))
-      fit(by_kernel(kLittle), by_kernel(kMuch), costs.kernel_start, costs.kernel_kib);
+    fit(through_slots(kLittle, kAgain), through_slots(kMuch, kAgain), costs.slot_start, costs.slot_kib);
+    const std::uint64_t much = std::min(through_slots(kMuch, kOnward), through_slots(kMuch, kPast));
+    costs.best_kib = std::min(costs.slot_kib, much / (kMuch >> 10));
+    if (reads_by_kernel(1, sizeof(std::uint64_t))) {
+      fit(by_kernel(kLittle, false), by_kernel(kMuch, false), costs.kernel_start, costs.kernel_kib);
+      const std::uint64_t both = by_kernel(kMuch, true);
+      costs.exchange_kib = (both - std::min(both, costs.kernel_start)) / (kMuch >> 10);
+    }
     costs.yield = best_alone([] { ::sched_yield(); });
     std::atomic<std::uint64_t> flag{0};
     costs.look = best_alone([&] {
@@ -240,8 +245,14 @@ class Measuring {
   // What a rank sends, it has just computed.
   void compute(std::size_t bytes) { std::memset(buffer(0), ++computed_, bytes); }
 
-  // Through so many parts of the slots in turn. Requires: steps_kib() has been through all of them.
-  std::uint64_t through_slots(std::size_t bytes, std::size_t all) {
+  // The ways of StoreChoice: through so many parts of the slots in turn. Requires: steps_kib() has been through all.
+  struct Way {
+    std::size_t parts;
+    core::Stores stores;
+  };
+  static constexpr Way kAgain{kSlots, core::Stores::cached}, kOnward{Memory::parts_of(kPart), core::Stores::cached},
+      kPast{kSlots, core::Stores::streaming};
+  std::uint64_t through_slots(std::size_t bytes, Way way) {
     std::uint64_t best = ~std::uint64_t{0};
     const std::size_t parts = bytes / kPart;
     for (std::size_t first = 0; first < kTries * parts; first += parts) {
@@ -250,9 +261,9 @@ class Measuring {
         for (std::size_t part = 0; part < parts; ++part) {
           if (side == 1 || part >= kSlots) pair_.hear(side);  // for side 0: that a slot is free again
           if (side == 0)
-            core::copy_to_others(slot(0, first + part, kPart, all), buffer(0) + part * kPart, kPart);
+            core::copy_to_others(slot(0, first + part, kPart, way.parts), buffer(0) + part * kPart, kPart, way.stores);
           else
-            take(buffer(1) + part * kPart, slot(0, first + part, kPart, all), kPart);
+            take(buffer(1) + part * kPart, slot(0, first + part, kPart, way.parts), kPart);
           pair_.tell(side);
         }
         for (std::size_t left = std::min(parts, kSlots); side == 0 && left > 0; --left) pair_.hear(0);
@@ -261,31 +272,33 @@ class Measuring {
     return best;
   }
 
-  bool reads_by_kernel(std::size_t bytes) const {
-    const iovec to{buffer(1), bytes}, from{buffer(0), bytes};
+  // Into the second half of that side's buffer.
+  bool reads_by_kernel(int side, std::size_t bytes) const {
+    const iovec to{buffer(side) + kMuch, bytes}, from{buffer(1 - side), bytes};
     return ::process_vm_readv(::getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(bytes);
   }
-  std::uint64_t by_kernel(std::size_t bytes) {
+  std::uint64_t by_kernel(std::size_t bytes, bool both) {
     std::uint64_t best = ~std::uint64_t{0};
     for (int i = 0; i < kTries; ++i) {
       compute(bytes);
       best = std::min(best, pair_.run([&](int side) {
-        if (side == 1) reads_by_kernel(bytes);
+        if (both || side == 1) reads_by_kernel(side, bytes);
       }));
     }
     return best;
   }
 
-  // Once around all slots, both sides at a time. In turns, so that what disturbs one size disturbs all.
+  // Once around all slots, both sides at a time. In turns, so that what disturbs one size disturbs all. The last
+  // time past the caches.
   std::array<std::uint64_t, kSlotSizes.size()> steps_kib() {
     std::array<std::uint64_t, kSlotSizes.size()> best;
     best.fill(~std::uint64_t{0});
-    for (int i = 0; i < kTries; ++i) {
+    for (const core::Stores stores : {core::Stores::cached, core::Stores::cached, core::Stores::streaming}) {
       for (std::size_t which = 0; which < kSlotSizes.size(); ++which) {
         const std::size_t bytes = kSlotSizes[which];
         const std::uint64_t time = pair_.run([&](int side) {
           for (std::size_t step = 0; step < kSlots; ++step) {
-            core::copy_to_others(slot(side, step, bytes), buffer(side), bytes);
+            core::copy_to_others(slot(side, step, bytes), buffer(side), bytes, stores);
             pair_.tell(side);
             pair_.hear(side);
             take(buffer(side), slot(1 - side, step, bytes), bytes);

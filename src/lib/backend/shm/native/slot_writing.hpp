@@ -1,7 +1,7 @@
 // How one rank writes its slots, as far as its calls so far have shown.
 //
-// A step has a slot of its own, and uses a part of it: always the first, which so stays in near caches, or each time the
-// next one (StoreChoice). What is best depends on how much a call moves, and on who reads.
+// A step has a slot of its own, and uses a part of it: always the first, which so stays in near caches, or each time
+// the next one (StoreChoice). What is best depends on how much a call moves, and on who reads.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ class SlotWriting {
  public:
   using Readers = core::StoreChoice::Readers;
 
-  // For calls in which this rank puts `bytes`; null for small ones, which near caches hold in any case. `is_beyond`: what
-  // all caches hold.
+  // For calls in which this rank puts `bytes`; null for small ones, which near caches hold in any case. `is_beyond`:
+  // what all caches hold.
   core::StoreChoice* choice(Readers readers, std::size_t bytes, bool is_beyond) noexcept {
     const int bits = static_cast<int>(std::bit_width(bytes));
     if (bits < kLeastBits) return nullptr;

@@ -22,8 +22,9 @@ struct Costs {
   std::uint64_t look = 0;   // for one look at a flag, and a pause
   // From the memory of one thread to that of another: through a slot, and by one copy of the kernel's.
   std::uint64_t slot_start = 0, slot_kib = 0;
-  std::uint64_t onward_kib = 0;  // through slots that each time use another part (native/slot_writing.hpp)
+  std::uint64_t best_kib = 0;  // through slots, in the best way for much (core/kernels/store_choice.hpp)
   std::uint64_t kernel_start = 0, kernel_kib = 0;
+  std::uint64_t exchange_kib = 0;                           // by the kernel, where both threads copy at a time
   std::array<std::uint64_t, kSlotSizes.size()> step_kib{};  // two threads exchange data by slots of kSlotSizes
 };
 
