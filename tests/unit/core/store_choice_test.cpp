@@ -71,6 +71,12 @@ TEST_CASE("store choice: a rank that also reads pays twice for what is in memory
   CHECK(choice.best(kOnePartForAll) == Way::again);
   write_times(choice, kOnePart, 2 * kPeriod, {500'000, 0, 100'000});
   CHECK(choice.best(kOnePartForAll) == Way::past);
+  // So do others, where lines would have left the near caches anyway.
+  write_times(choice, kManyParts, 4 * kPeriod, {500'000, 180'000, 100'000});
+  CHECK(choice.best(kOnePart) == Way::past);
+  CHECK(choice.best(kManyParts) == Way::onward);
+  write_times(choice, kManyParts, 4 * kPeriod, {500'000, 320'000, 100'000});
+  CHECK(choice.best(kManyParts) == Way::past);
 }
 
 TEST_CASE("store choice: a machine that changes is followed, there and back", "[store_choice]") {
