@@ -110,7 +110,27 @@ TEST_CASE("store choice: small writes are in the usual way, and never timed", "[
   StoreChoice choice;
   write_times(choice, kManyParts, kFirstTrials, {500'000, 100'000, 500'000});
   int calls = 0;
-  choice.run(kManyParts, StoreChoice::kLeastTimed - 1, [&](Way way) { calls += way == Way::again ? 1 : 100; });
-  choice.run(kManyParts, StoreChoice::kLeastTimed, [&](Way way) { calls += way == Way::onward ? 10 : 100; });
+  const auto as = [&](Way wanted, int points) {
+    return [&calls, wanted, points](Way way) {
+      calls += way == wanted ? points : 100;
+      return std::size_t{1};
+    };
+  };
+  choice.run(kManyParts, StoreChoice::kLeastTimed - 1, as(Way::again, 1));
+  choice.run(kManyParts, StoreChoice::kLeastTimed, as(Way::onward, 10));
   CHECK(calls == 11);
+  // Less was written than was expected: that takes no time, and says nothing.
+  for (int i = 0; i < 2 * kPeriod; ++i) choice.run(kManyParts, kBytes, [](Way) { return std::size_t{0}; });
+  CHECK(choice.best(kManyParts) == Way::onward);
+}
+
+TEST_CASE("store choice: calls with one part and with many may come in turns", "[store_choice]") {
+  constexpr MachineTimes kFarCache{300'000, 100'000, 250'000};
+  StoreChoice choice;
+  for (int i = 0; i < 4 * kPeriod; ++i) {
+    CHECK(write_times(choice, kOnePart, 1, kFarCache)[1] == 0);
+    write_times(choice, kManyParts, 1, kFarCache);
+  }
+  CHECK(choice.best(kOnePart) == Way::again);
+  CHECK(choice.best(kManyParts) == Way::onward);
 }

@@ -46,6 +46,7 @@ class RingMemory {
   void write(std::byte* to, const void* from, std::size_t bytes) noexcept {
     const auto copy = [&](core::StoreChoice::Way way) {
       core::copy_to_others(to, static_cast<const std::byte*>(from), bytes, core::StoreChoice::stores_of(way));
+      return bytes;
     };
     if (bytes < core::kLeastWhole)
       std::memcpy(to, from, bytes);

@@ -1,7 +1,7 @@
 // How a rank writes what another one reads next, into memory of which it uses only a part at a time:
-//   again:   whole lines, into the part that it used last; all of it stays in near caches
+//   again:   whole lines, into the same part as last time, which stays in near caches
 //   onward:  whole lines, into the part that it has left alone for longest
-//   past:    past the caches, into the part that it used last
+//   past:    past the caches, into the same part
 //
 // A line that the reader has had lately is in the cache of another processor. Where the two share no near cache, it is
 // written up to five times as slowly as one that has left it, or as memory; where they do, nothing is faster. No
@@ -47,16 +47,19 @@ class StoreChoice {
     const std::uint64_t paid = of(Way::past).cost() * (is_dear ? 2 : 1);
     return paid != 0 && paid * 3 < cost * 2 ? Way::past : best;
   }
-  // Calls `write(way)`, which writes so many bytes in that way.
+  // Calls `write(way)`, which writes at most so many bytes in that way, and returns how many.
   template <class Write>
   void run(Terms terms, std::size_t bytes, const Write& write) {
-    if (bytes < kLeastTimed) return write(Way::again);
-    const Turn turn = next(terms);
-    if (!turn.is_timed) return write(turn.way);
+    const Turn turn = bytes < kLeastTimed ? Turn{Way::again, false} : next(terms);
+    if (!turn.is_timed) {
+      write(turn.way);
+      return;
+    }
     const auto begin = std::chrono::steady_clock::now();
-    write(turn.way);
+    const std::size_t written = write(turn.way);
     const auto time = std::chrono::steady_clock::now() - begin;
-    took(turn.way, static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count()), bytes);
+    if (written >= kLeastTimed)
+      took(turn.way, static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count()), written);
   }
 
   // ---- The parts of run()
@@ -73,6 +76,7 @@ class StoreChoice {
       left_ = kTrial + (trial_ == Way::onward ? terms.round : 0);
       until_trial_ = kBetween * left_;
     }
+    if (!allows(terms, trial_)) return {best(terms), false};
     --left_;
     return {trial_, left_ < kTrial / 2};
   }

@@ -12,6 +12,7 @@
 
 #include "backend/shm/native/lending.hpp"
 #include "backend/shm/native/meetings.hpp"
+#include "backend/shm/segment/memory_room.hpp"
 #include "core/log.hpp"
 
 namespace col::shm_backend {
@@ -556,18 +557,22 @@ void Collectives::begin_moving(std::size_t length) {
   begin_course(Part::slots, pattern, movement.steps());
 }
 
-// Takes the memory that writes may wander through, once calls would have. Not where ranks share a processor, which then
-// has all slots in its cache. Calls work without it.
+// Takes the memory for going onward, once calls have wanted it for some time. Not where ranks share a processor, which
+// then has all slots in its cache. Calls work without it.
 void Collectives::widen_slots() noexcept {
-  if (before_wide_ == 0 || moving_->part_bytes() < core::StoreChoice::kLeastTimed) return;
-  before_wide_ -= std::min(before_wide_, moving_->steps() * moving_->part_bytes());
-  if (before_wide_ != 0 || tuning_.crowd > 1 || tuning_.wide_slot <= tuning_.slot) return;
+  const std::size_t wide = std::bit_floor(tuning_.wide_slot);
+  if (before_wide_ == 0 || tuning_.crowd > 1 || !moving_->wants(wide)) return;
+  before_wide_ -= std::min(before_wide_, moving_->steps() * moving_->slot_bytes());
+  if (before_wide_ != 0) return;
   try {
-    claim_slots(tuning_.wide_slot);
-    writing_.reach = std::bit_floor(tuning_.wide_slot);
-  } catch (const Error& lack) {
+    // All ranks take as much, and others may need memory more.
+    if (const auto lack = lack_of_memory(2 * static_cast<std::size_t>(size_) * kSlots * wide))
+      throw Error(ErrorCode::resource, *lack);
+    claim_slots(wide);
+    writing_.reach = wide;
+  } catch (const std::exception& error) {
     core::log::info("group '{}': calls that the caches hold use {} KiB of each slot, and not {}: {}", group_,
-                    tuning_.slot >> 10, tuning_.wide_slot >> 10, lack.what());
+                    tuning_.slot >> 10, wide >> 10, error.what());
   }
 }
 

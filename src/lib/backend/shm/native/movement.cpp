@@ -51,7 +51,7 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
       size_of_(col::size_of(dtype_)),
       length_(length * units_) {
   const std::size_t blocks = by_blocks_ ? static_cast<std::size_t>(size) : 1;
-  choice_ = writing.choice(readers_, length_ * in_size_ * blocks, is_beyond);
+  if (!scaled_) choice_ = writing.choice(readers_, length_ * in_size_ * blocks, is_beyond);
   if (length_ * in_size_ * blocks <= std::min(chunk_bytes, area.slot_bytes())) {  // no divisions for small calls
     chunk_ = std::max<std::size_t>(1, length_);
     const bool is_cut = by_blocks_ || form == Form::fold_slices || form == Form::fold_slices_at || scaled_;
@@ -104,14 +104,15 @@ void Movement::move_own() const {
 }
 
 // From the user's memory, at `begin`, to a slot.
-void Movement::copy_in(std::byte* to, std::size_t begin, std::size_t count, core::Stores stores) const {
-  if (count == 0) return;
+std::size_t Movement::copy_in(std::byte* to, std::size_t begin, std::size_t count, core::Stores stores) const {
+  if (count == 0) return 0;
   const std::byte* const memory = row_.in == Extent::nothing ? output() : input();
   const std::byte* const from = memory + begin * size_of_;
   if (scaled_)
     core::premultiply_to(request_.op.scale(), dtype_, from, wide_, to, count);
   else
     core::copy_to_others(to, from, count * size_of_, stores);
+  return count * in_size_;
 }
 
 void Movement::put(std::uint64_t index, std::uint64_t step) const {
@@ -124,8 +125,8 @@ void Movement::put_chunk(std::uint64_t index, std::uint64_t step) const {
   using core::StoreChoice;
   const std::size_t bytes = slot_data_bytes(index);
   const auto write = [&](StoreChoice::Way way) {
-    const std::size_t offset = way == StoreChoice::Way::onward ? step / kSlots * part_ & (writing_.reach - 1) : 0;
-    write_chunk(area_.place_data(rank_, step, bytes, offset), index, StoreChoice::stores_of(way));
+    const std::size_t offset = way == StoreChoice::Way::onward ? writing_.onward(step, part_) : 0;
+    return write_chunk(area_.place_data(rank_, step, bytes, offset), index, StoreChoice::stores_of(way));
   };
   if (choice_ != nullptr)
     choice_->run(terms(), bytes, write);
@@ -133,15 +134,16 @@ void Movement::put_chunk(std::uint64_t index, std::uint64_t step) const {
     write(StoreChoice::Way::again);
 }
 
-void Movement::write_chunk(std::byte* to, std::uint64_t index, core::Stores stores) const {
+std::size_t Movement::write_chunk(std::byte* to, std::uint64_t index, core::Stores stores) const {
   if (by_blocks_) {
+    std::size_t written = 0;
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank_ && !scaled_) continue;
       const ElementRange whole = block(peer, request_.in_counts);
       const ElementRange part = chunk(index, whole.count);
-      copy_in(to + place(peer), whole.begin + part.begin, part.count, stores);
+      written += copy_in(to + place(peer), whole.begin + part.begin, part.count, stores);
     }
-    return;
+    return written;
   }
   const std::size_t length = row_.in == Extent::block ? request_.in.count * units_ : length_;
   const ElementRange part = chunk(index, length);
@@ -149,8 +151,8 @@ void Movement::write_chunk(std::byte* to, std::uint64_t index, core::Stores stor
     return copy_in(to, part.begin, part.count, stores);
   const ElementRange own = slice(rank_, part);
   const std::size_t after = own.begin + own.count;
-  copy_in(to, part.begin, own.begin, stores);
-  copy_in(to + after * in_size_, part.begin + after, part.count - after, stores);
+  return copy_in(to, part.begin, own.begin, stores) +
+         copy_in(to + after * in_size_, part.begin + after, part.count - after, stores);
 }
 
 void Movement::fold(std::uint64_t index, std::uint64_t step) const {

@@ -75,8 +75,10 @@ class Movement {
   std::uint64_t steps() const noexcept { return steps_; }
   // The most that a step has in the slot of one rank.
   std::size_t slot_bytes() const noexcept { return slot_data_bytes(0); }
-  // The same, or the next power of two.
-  std::size_t part_bytes() const noexcept { return part_; }
+  // Whether it would rather go onward, with so much of each slot.
+  bool wants(std::size_t reach) const noexcept {
+    return choice_ != nullptr && slot_bytes() >= core::StoreChoice::kLeastTimed && part_ < reach;
+  }
   // A premul_sum: the input of this rank goes through its slot too.
   bool is_scaled() const noexcept { return scaled_; }
 
@@ -106,8 +108,9 @@ class Movement {
   // Not inlined: put() and fold() of a small vector stay short.
   [[gnu::noinline]] void put_chunk(std::uint64_t index, std::uint64_t step) const;
   [[gnu::noinline]] void fold_chunk(std::uint64_t index, std::uint64_t step) const;
-  void write_chunk(std::byte* to, std::uint64_t index, core::Stores stores) const;
-  void copy_in(std::byte* to, std::size_t begin, std::size_t count, core::Stores stores) const;
+  // These two return how many bytes they have written.
+  std::size_t write_chunk(std::byte* to, std::uint64_t index, core::Stores stores) const;
+  std::size_t copy_in(std::byte* to, std::size_t begin, std::size_t count, core::Stores stores) const;
   core::StoreChoice::Terms terms() const noexcept {
     const std::size_t parts = writing_.reach > part_ ? writing_.reach / part_ : 0;
     return {readers_, static_cast<unsigned>(kSlots * parts)};
@@ -138,7 +141,7 @@ class Movement {
   std::uint64_t steps_ = 1;
   // A vector that one step moves as it is, in bytes: nothing to cut, and nothing to multiply. Zero: not so simple.
   std::size_t simple_bytes_ = 0;
-  core::StoreChoice* choice_ = nullptr;  // how slots are written; null: there is none
+  core::StoreChoice* choice_ = nullptr;  // how slots are written; null: in the usual way
   std::size_t part_ = 0;                 // of a slot, that a step uses: a power of two
 };
 

@@ -8,7 +8,9 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 
+#include "backend/shm/segment/layout.hpp"
 #include "core/kernels/store_choice.hpp"
 
 namespace col::shm_backend {
@@ -17,8 +19,8 @@ class SlotWriting {
  public:
   using Readers = core::StoreChoice::Readers;
 
-  // For calls in which this rank puts `bytes`; null for small ones, which near caches hold in any case. `is_beyond`:
-  // what all caches hold.
+  // For calls whose slots, of all steps together, have `bytes`; null for small ones, which near caches hold in any
+  // case. `is_beyond`: what all caches hold.
   core::StoreChoice* choice(Readers readers, std::size_t bytes, bool is_beyond) noexcept {
     const int bits = static_cast<int>(std::bit_width(bytes));
     if (bits < kLeastBits) return nullptr;
@@ -26,8 +28,16 @@ class SlotWriting {
     return &choices[is_beyond ? kClasses : static_cast<std::size_t>(std::min(bits, kMostBits) - kLeastBits)];
   }
 
-  // How much of each slot calls that the caches hold may use, if it is more than they need: a power of two. Zero: as
-  // long as nobody has taken memory for it.
+  // Where in the slot of that step the next `part` bytes onward are. Requires: part <= reach.
+  std::size_t onward(std::uint64_t step, std::size_t part) noexcept {
+    std::size_t& next = next_[Area::index(step)];
+    const std::size_t offset = next + part <= reach ? next : 0;
+    next = offset + part;
+    return offset;
+  }
+
+  // How much of each slot may be used, if it is more than a call needs: a power of two. Zero: as long as nobody has
+  // taken memory for it.
   std::size_t reach = 0;
 
  private:
@@ -37,6 +47,7 @@ class SlotWriting {
   static constexpr std::size_t kClasses = kMostBits - kLeastBits + 1;
 
   std::array<std::array<core::StoreChoice, kClasses + 1>, 2> choices_;
+  std::array<std::size_t, kSlots> next_{};
 };
 
 }  // namespace col::shm_backend

@@ -189,8 +189,9 @@ class Area {
   // How large slots are. What is beyond a small one costs no memory before it is used, where the kernel lets a rank
   // take it with an error if there is no room; elsewhere all slots are small.
   static std::size_t slot_bytes_for(int size) noexcept;
-  // What calls use of each slot that touch more than the caches hold: with all slots of a rank twice as large as its
-  // second-level cache, what it has put has left for the last level when others come for it.
+  // What calls use of each slot that touch more than the caches hold, and others where it is faster: with all slots of
+  // a rank twice as large as its second-level cache, what it has put has left for the last level when others come for
+  // it.
   static constexpr std::size_t wide_slot_bytes(std::size_t cache_bytes) noexcept {
     return std::bit_floor(2 * cache_bytes / kSlots);
   }

@@ -50,7 +50,7 @@ struct Tuning {
   std::uint64_t least_part = 0;                   // of what goes from or to one rank, a step moves at least so much
   std::uint64_t fold_all = 0;                     // every rank folds all of a vector up to this size, and else a slice
   std::uint64_t streamed = 0;                     // calls that touch more go past the caches with what they write
-  std::uint64_t wide_slot = 0;                    // and use so much of each slot
+  std::uint64_t wide_slot = 0;                    // and use so much of each slot; others may, too
   std::uint64_t two_waits = 0;                    // two waits for all ranks take as long as a copy of so many bytes
   std::uint64_t crowd = 1;                        // ranks for each processor, at least 1
   std::array<std::uint64_t, kKernelShapes> kernel{};  // bit b: sizes of b bits go by the kernel
