@@ -366,7 +366,7 @@ void Collectives::begin_again(const Remembered& known, const Request& request) {
   moving_ = &*known.movement;
   own_comes_last_ = known.own_comes_last;
   if (!own_comes_last_) moving_->move_own();
-  if (known.pattern.puts) widen_slots();
+  if (moving_->is_large() && known.pattern.puts) widen_slots();
   begin_course(Part::slots, known.pattern, moving_->steps());
 }
 
@@ -552,7 +552,7 @@ void Collectives::begin_moving(std::size_t length) {
   if (!own_comes_last_) movement.move_own();
   if (pattern.puts) {
     claim_slots(movement.slot_bytes());
-    widen_slots();
+    if (movement.is_large()) widen_slots();
   }
   begin_course(Part::slots, pattern, movement.steps());
 }
@@ -561,7 +561,7 @@ void Collectives::begin_moving(std::size_t length) {
 // then has all slots in its cache. Calls work without it.
 void Collectives::widen_slots() noexcept {
   const std::size_t wide = std::bit_floor(tuning_.wide_slot);
-  if (before_wide_ == 0 || tuning_.crowd > 1 || !moving_->wants(wide)) return;
+  if (before_wide_ == 0 || tuning_.crowd > 1 || moving_->part_bytes() >= wide) return;
   before_wide_ -= std::min(before_wide_, moving_->steps() * moving_->slot_bytes());
   if (before_wide_ != 0) return;
   try {

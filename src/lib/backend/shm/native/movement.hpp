@@ -75,10 +75,10 @@ class Movement {
   std::uint64_t steps() const noexcept { return steps_; }
   // The most that a step has in the slot of one rank.
   std::size_t slot_bytes() const noexcept { return slot_data_bytes(0); }
-  // Whether it would rather go onward, with so much of each slot.
-  bool wants(std::size_t reach) const noexcept {
-    return choice_ != nullptr && slot_bytes() >= core::StoreChoice::kLeastTimed && part_ < reach;
-  }
+  // The same, or the next power of two.
+  std::size_t part_bytes() const noexcept { return part_; }
+  // Whether it matters how slots are written.
+  bool is_large() const noexcept { return choice_ != nullptr && slot_bytes() >= core::StoreChoice::kLeastTimed; }
   // A premul_sum: the input of this rank goes through its slot too.
   bool is_scaled() const noexcept { return scaled_; }
 
