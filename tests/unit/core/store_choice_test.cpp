@@ -134,3 +134,14 @@ TEST_CASE("store choice: calls with one part and with many may come in turns", "
   CHECK(choice.best(kOnePart) == Way::again);
   CHECK(choice.best(kManyParts) == Way::onward);
 }
+
+TEST_CASE("store choice: a trial that its calls have left does not keep others from following the machine",
+          "[store_choice]") {
+  StoreChoice choice;
+  write_times(choice, kOnePart, kFirstTrials, {100'000, 0, 100'000});
+  CHECK(choice.next(kManyParts).way == Way::onward);
+  write_times(choice, kOnePart, 3 * StoreChoice::kTimed, {500'000, 0, 100'000});
+  CHECK(choice.best(kOnePart) == Way::past);
+  write_times(choice, kOnePart, 3 * kPeriod, {100'000, 0, 100'000});
+  CHECK(choice.best(kOnePart) == Way::again);
+}

@@ -36,6 +36,7 @@ class StoreChoice {
   Way best(Terms terms) const noexcept {
     Way best = Way::again;
     std::uint64_t cost = of(Way::again).cost();
+    // Better by more than the times vary.
     if (const std::uint64_t onward = of(Way::onward).cost(); terms.round != 0 && onward != 0 && onward * 5 < cost * 4) {
       best = Way::onward;
       cost = onward;
@@ -76,7 +77,10 @@ class StoreChoice {
       left_ = kTrial + (trial_ == Way::onward ? terms.round : 0);
       until_trial_ = kBetween * left_;
     }
-    if (!allows(terms, trial_)) return {best(terms), false};
+    if (!allows(terms, trial_)) {  // that trial waits for calls that it is for, but not for ever
+      if (--until_trial_ == 0) left_ = 0;
+      return {best(terms), until_trial_ % kTimed == 0};
+    }
     --left_;
     return {trial_, left_ < kTrial / 2};
   }
