@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import time
 
-from ..errors import Error, InvalidArgument, PeerLost
+from ..errors import Error, InvalidArgument, Mismatch, PeerLost
 from . import cluster, groups, pages
 from .types import op_of
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["Communicator", "ReduceOp", "allgather", "allreduce", "reducescatter"]
 
 _START, _LEAVE = 300.0, 30.0  # seconds that the driver waits for actors that are to be up, or to leave
+_SAME_END = 1.0  # and within these the end of a graph comes to all of its actors
 
 
 class Communicator(CPUCommunicator):  # Ray lets actors without a GPU into no other one
@@ -165,9 +167,17 @@ class Communicator(CPUCommunicator):  # Ray lets actors without a GPU into no ot
         try:
             getattr(group, name)(tensor, *arguments, **options)
         except Error as error:
+            if isinstance(error, Mismatch):
+                self._await_end()
             if self._group is None:  # another thread has destroyed it meanwhile
                 raise self._why_destroyed() from error
             raise self._with_actor(error) from None
+
+    def _await_end(self) -> None:
+        """The end of a graph comes to one actor after the other: one that has left already makes another call than this one."""
+        deadline = time.monotonic() + _SAME_END
+        while self._group is not None and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     def _destroyed(self) -> RayChannelError:
         """Ray's loop in the actor takes this one for the end of the graph."""
