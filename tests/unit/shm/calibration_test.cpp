@@ -256,9 +256,11 @@ TEST_CASE("calibrator: where nothing can be kept, every job measures, and where 
 }
 
 TEST_CASE("measure: what it finds is of this world", "[shm]") {
-  // Where other programs use the processors, a second one is free only at times, and every try may be held up.
+  // Where other programs use the processors, a second one is free only at times, and every try may be held up. With so
+  // much patience, it may even be that both threads share one, and a line then takes them a time slice of the kernel.
+  constexpr std::uint64_t kMostLine = 20'000'000;
   std::optional<Costs> costs;
-  for (int attempt = 0; attempt < 10 && !costs; ++attempt)
+  for (int attempt = 0; attempt < 10 && (!costs || costs->line >= kMostLine); ++attempt)
     costs = measure_costs(std::chrono::seconds(20), std::chrono::seconds(20));
   if (!costs) {
     // On another thread: it widens what the thread may run on.
@@ -269,7 +271,7 @@ TEST_CASE("measure: what it finds is of this world", "[shm]") {
     return;
   }
   CHECK(costs->line > 1'000);
-  CHECK(costs->line < 20'000'000);
+  CHECK(costs->line < kMostLine);
   CHECK(costs->look > 0);
   CHECK(costs->yield > costs->look);
   CHECK(costs->slot_kib > 0);
