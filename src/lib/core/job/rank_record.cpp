@@ -16,6 +16,7 @@
 
 #include <col/job.hpp>
 
+#include "core/job/fast_record.hpp"
 #include "core/job/page.hpp"
 #include "core/job/process.hpp"
 #include "core/job/record_words.hpp"
@@ -41,11 +42,6 @@ constexpr int kSpins = 100;
 // Hundreds of ranks that wait look after one another: each trusts what another process has seen so recently.
 constexpr std::uint64_t kTrustMs = 50;
 constexpr int kPidBits = 22;  // the kernel's most
-
-// A call in one word: its number above its collective above whether it is under way.
-std::uint64_t brief_of(std::uint64_t sequence, Collective op, bool runs) noexcept {
-  return (sequence << kOpBits | static_cast<std::uint64_t>(op)) << 1 | (runs ? 1U : 0U);
-}
 
 // The writer's side of the sequence lock. Another thread of this process may be inside; a process that held the record
 // before may have been killed inside. So the wait is short, and then the lock is taken over: at worst a reader sees one
@@ -142,18 +138,12 @@ void RankRecord::store_details(const CallDetails& details) noexcept {
 }
 
 bool RankRecord::begin_briefly(std::string_view group, std::uint64_t sequence, Collective op) noexcept {
-  if (last_group_.load(std::memory_order_relaxed) != group.data()) return false;
-  // release: a reader that sees it sees the record of the last begin().
-  layout_->brief.store(brief_of(sequence, op, true), std::memory_order_release);
-  return true;
+  return core::FastRecord::begin_briefly(*this, group, sequence, op);
 }
 
 void RankRecord::end_briefly(std::string_view group, std::uint64_t sequence, Collective op,
                              std::uint64_t at_ns) noexcept {
-  // Another thread's call of another group may have come in between: readers see the later one.
-  if (last_group_.load(std::memory_order_relaxed) != group.data()) return;
-  layout_->since_ns.store(at_ns != 0 ? at_ns : now_ns(), std::memory_order_relaxed);
-  layout_->brief.store(brief_of(sequence, op, false), std::memory_order_release);
+  core::FastRecord::end_briefly(*this, group, sequence, op, at_ns);
 }
 
 void RankRecord::place(std::string_view where) noexcept {

@@ -35,6 +35,23 @@ inline std::uint64_t exact_ns() noexcept {
 
 inline constexpr int kOpBits = 7;  // of a Collective
 
+// Not by the table of collectives: this is for each call.
+constexpr bool is_message(Collective op) noexcept {
+  return op >= Collective::send;
+}
+
+// A call in one word: its number above its collective above whether it is under way.
+constexpr std::uint64_t pack_brief(std::uint64_t sequence, Collective op, bool runs) noexcept {
+  return (sequence << kOpBits | static_cast<std::uint64_t>(op)) << 1 | (runs ? 1U : 0U);
+}
+
+// The same for the flight recorder: above its group above whether it has ended.
+inline constexpr int kEndedBits = 1, kGroupBits = 6;
+constexpr std::uint64_t pack_noted(std::uint64_t sequence, Collective op, int group, bool ended) noexcept {
+  const std::uint64_t above_group = sequence << kOpBits | static_cast<std::uint64_t>(op);
+  return (above_group << kGroupBits | static_cast<std::uint64_t>(group)) << kEndedBits | (ended ? 1U : 0U);
+}
+
 // Element types in eight bits, labels in sixteen.
 inline constexpr std::uint64_t kOpaque = 255;
 inline constexpr int kTypeBits = 8, kLabelBits = 16, kCountBits = 64 - kTypeBits - kLabelBits;

@@ -9,6 +9,7 @@
 
 #include <col/job.hpp>
 
+#include "core/job/fast_record.hpp"
 #include "core/job/page.hpp"
 #include "core/job/record_words.hpp"
 
@@ -16,19 +17,10 @@ namespace col {
 
 namespace {
 
+using core::is_message;
+using core::kEndedBits;
+using core::kGroupBits;
 using core::kOpBits;
-
-constexpr int kEndedBits = 1, kGroupBits = 6;
-
-// Not by the table of collectives: this is for each call.
-constexpr bool is_message(Collective op) noexcept {
-  return op >= Collective::send;
-}
-
-std::uint64_t pack_call(std::uint64_t sequence, Collective op, int group, bool ended) noexcept {
-  const std::uint64_t above_group = sequence << kOpBits | static_cast<std::uint64_t>(op);
-  return (above_group << kGroupBits | static_cast<std::uint64_t>(group)) << kEndedBits | (ended ? 1U : 0U);
-}
 
 }  // namespace
 
@@ -55,26 +47,11 @@ void RankRecord::leave_group(int group) noexcept {
   if (group > 0) recorder_->tokens[static_cast<std::size_t>(group)].store(0, std::memory_order_release);
 }
 
-std::uint64_t RankRecord::note(int group, std::uint64_t sequence, Collective op, const CallDetails& details,
-                               bool ended) noexcept {
-  core::RecorderLayout& recorder = *recorder_;
-  const std::uint64_t at_ns = core::now_ns();
-  // relaxed: this process's own word. No locked instruction: it would wait until what the call has stored before can be
-  // seen by others.
-  const std::uint64_t number = recorder.noted.load(std::memory_order_relaxed);
-  core::NotedCall& call = recorder.calls[number % kRecordedCalls];
-  call.at_ns.store(at_ns, std::memory_order_release);
-  call.call.store(pack_call(sequence, op, group, ended), std::memory_order_release);
-  const std::uint32_t low = is_message(op) ? static_cast<std::uint32_t>(details.tag) : core::pack_method(details);
-  call.partner_and_tag.store(core::pack(static_cast<std::uint32_t>(details.partner), low), std::memory_order_release);
-  call.elements.store(core::pack_elements(details), std::memory_order_release);
-  // Operations end in any order, and a message has the number of the collective before it.
-  core::Word& last = recorder.last[static_cast<std::size_t>(group)];
-  if (sequence > last.load(std::memory_order_relaxed)) last.store(sequence, std::memory_order_release);
-  // Another thread may have noted many calls since the number was read: these must not be lost.
-  if (recorder.noted.load(std::memory_order_relaxed) <= number)
-    recorder.noted.store(number + 1, std::memory_order_release);
-  return at_ns;
+RankRecord::Noted::Noted(Collective op, const CallDetails& details) noexcept
+    : Noted(core::FastRecord::noted(op, details)) {}
+
+std::uint64_t RankRecord::note(int group, std::uint64_t sequence, const Noted& noted, bool ended) noexcept {
+  return core::FastRecord::note(*this, group, sequence, noted, ended);
 }
 
 std::uint8_t RankRecord::algorithm(std::string_view name) noexcept {

@@ -81,15 +81,7 @@ Calls Calls::decode(std::string_view text) {
   return calls;
 }
 
-void History::add(const CollectiveCall& call, std::uint64_t sequence) noexcept {
-  last_ = sequence;
-  if (!runs_.empty()) {
-    Run& newest = runs_[(oldest_ + runs_.size() - 1) % runs_.size()];
-    if (newest.call == call.call && !row_of(call.request.collective).has_private_counts()) {
-      ++newest.times;
-      return;
-    }
-  }
+void History::add_run(const CollectiveCall& call, std::uint64_t sequence) noexcept {
   try {
     Run& run = next();
     static_cast<CollectiveCall&>(run) = call;
@@ -100,15 +92,19 @@ void History::add(const CollectiveCall& call, std::uint64_t sequence) noexcept {
     run.request.out_counts = run.out_counts;
   } catch (const std::bad_alloc&) {  // then there is nothing to compare, for a while
     runs_.clear();
-    oldest_ = 0;
+    oldest_ = newest_ = 0;
   }
 }
 
 History::Run& History::next() {
-  if (runs_.size() < kKeptRuns) return runs_.emplace_back();
-  Run& run = runs_[oldest_];
-  oldest_ = (oldest_ + 1) % runs_.size();
-  return run;
+  if (runs_.size() < kKeptRuns) {
+    runs_.emplace_back();
+    newest_ = runs_.size() - 1;
+  } else {
+    newest_ = oldest_;
+    oldest_ = (oldest_ + 1) % runs_.size();
+  }
+  return runs_[newest_];
 }
 
 Calls History::calls(int rank, int size) const {

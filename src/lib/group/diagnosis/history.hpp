@@ -46,7 +46,14 @@ struct Calls {
 class History {
  public:
   // Adds a call that has got its number. Allocates only while it grows.
-  void add(const CollectiveCall& call, std::uint64_t sequence) noexcept;
+  void add(const CollectiveCall& call, std::uint64_t sequence) noexcept {
+    last_ = sequence;
+    if (newest_ < runs_.size() && runs_[newest_].call == call.call &&
+        !row_of(call.request.collective).has_private_counts())
+      ++runs_[newest_].times;
+    else
+      add_run(call, sequence);
+  }
 
   std::uint64_t last() const { return last_; }  // number of the last call; 0: none
   Calls calls(int rank, int size) const;
@@ -58,10 +65,11 @@ class History {
     std::uint64_t first = 0, times = 0;
   };
 
+  void add_run(const CollectiveCall& call, std::uint64_t sequence) noexcept;
   Run& next();
 
-  std::vector<Run> runs_;   // a ring once it is full
-  std::size_t oldest_ = 0;  // in it
+  std::vector<Run> runs_;                // a ring once it is full
+  std::size_t oldest_ = 0, newest_ = 0;  // in it
   std::uint64_t last_ = 0;
 };
 

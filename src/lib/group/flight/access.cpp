@@ -171,11 +171,7 @@ bool Access::wait_for_turn(const Deadline& deadline, const Deadline& until) {
   }
 }
 
-// Called at the begin and the end of a call: operations in flight are moved forward by their own waits, or else by the
-// waits of all others. Requires: this thread has the gate.
-void Access::leave_to_others(bool leaves) noexcept {
-  leaves = leaves && !flight_.active().empty() && !destroyed_;
-  if (leaves == is_left_to_others_) return;
+void Access::change_leaving(bool leaves) noexcept {
   try {
     if (leaves)
       Unattended::instance().add(self_);

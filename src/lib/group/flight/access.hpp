@@ -124,7 +124,13 @@ class Access {
   bool wait_for_turn(const Deadline& deadline, const Deadline& until);
   void end_turn() noexcept;
   bool is_inside() const noexcept;
-  void leave_to_others(bool leaves) noexcept;
+  // Called at the begin and the end of a call: operations in flight are moved forward by their own waits, or else by
+  // the waits of all others. Requires: this thread has the gate.
+  void leave_to_others(bool leaves) noexcept {
+    leaves = leaves && !flight_.active().empty() && !destroyed_;
+    if (leaves != is_left_to_others_) change_leaving(leaves);
+  }
+  void change_leaving(bool leaves) noexcept;
 
   Core& core_;
   Flight& flight_;

@@ -14,6 +14,7 @@
 #include <col/group.hpp>
 
 #include "core/fork_guard.hpp"
+#include "core/job/fast_record.hpp"
 #include "core/trace/trace.hpp"
 #include "exec/fault.hpp"
 #include "group/call/call_settings.hpp"
@@ -56,8 +57,8 @@ class Core {
   const Surroundings& surroundings() const { return spec_.surroundings; }
   RankRecord* record() const { return spec_.surroundings.record; }  // null if there is none
   // For the flight recorder: a call of this group has ended, or was started. Returns the time; 0: there is no recorder.
-  std::uint64_t note(std::uint64_t sequence, Collective op, const CallDetails& details, bool ended) const noexcept {
-    return record() != nullptr ? record()->note(noted_group_, sequence, op, details, ended) : 0;
+  std::uint64_t note(std::uint64_t sequence, const RankRecord::Noted& noted, bool ended) const noexcept {
+    return record() != nullptr ? core::FastRecord::note(*record(), noted_group_, sequence, noted, ended) : 0;
   }
   // For the same: the operation that note() is said next has waited since then, or is a long one.
   void note_wait(std::uint64_t began_ns) const noexcept {

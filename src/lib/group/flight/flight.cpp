@@ -44,7 +44,7 @@ std::vector<TraceEntry> Trace::take() {
   return std::exchange(entries_, {});
 }
 
-void Trace::add(Pending& ended) {
+void Trace::add_steps(Pending& ended) {
   for (const exec::Executed& executed : ended.executed)
     entries_.push_back(
         {ended.sequence, ended.request.collective, kept(ended.decision->algorithm), executed.round, executed.step});
@@ -165,14 +165,12 @@ void Flight::look_why(Pending& pending) {
   }
 }
 
-void Flight::fetch(Pending& pending, WaitContext& wait) {
-  if (!pending.staging) return;
+void Flight::copy_in(Pending& pending, WaitContext& wait) {
   pending.staging->fetch(pending.stream);
   await_copies(*pending.staging, wait);
 }
 
-void Flight::give_back(Pending& pending, WaitContext& wait) {
-  if (!pending.staging) return;
+void Flight::copy_back(Pending& pending, WaitContext& wait) {
   pending.staging->give_back(pending.stream);
   await_copies(*pending.staging, wait);
 }
@@ -269,28 +267,34 @@ void Flight::finish(Pending& pending) {
 }
 
 // Of several messages, each is one.
-void Flight::note_end(const Pending& pending) {
+void Flight::note_end(Pending& pending) {
   core::Trace* const timeline = pending.began != 0 ? core::Trace::on() : nullptr;
   if (core_.record() == nullptr && timeline == nullptr) return;
-  const auto note = [&](Collective op, const CallDetails& details, std::uint64_t number) {
-    noted_ns_ = core_.note(pending.sequence, op, details, true);
-    if (timeline != nullptr) trace(*timeline, pending, op, details, number);
-  };
   if (pending.legs.size() < 2) {
+    noted_ns_ = core_.note(pending.sequence, noted(pending), true);
+    if (timeline == nullptr) return;
     const bool is_numbered = !pending.legs.empty() && pending.legs.front().numbered;
-    return note(pending.kind(), details(pending), is_numbered ? pending.legs.front().number : 0);
+    return trace(*timeline, pending, pending.kind(), details(pending), is_numbered ? pending.legs.front().number : 0);
   }
   for (const Leg& leg : pending.legs) {
     const int peer = leg.peer == kAnyPeer ? pending.source : leg.peer;
     const int partner = peer >= 0 ? core_.world_rank(peer) : -1;
-    note(leg.sending ? Collective::send : Collective::recv,
-         {.dtype = leg.view.dtype, .count = leg.view.count, .partner = partner, .tag = leg.tag, .label = pending.label},
-         leg.numbered ? leg.number : 0);
+    const Collective op = leg.sending ? Collective::send : Collective::recv;
+    const CallDetails details{
+        .dtype = leg.view.dtype, .count = leg.view.count, .partner = partner, .tag = leg.tag, .label = pending.label};
+    noted_ns_ = core_.note(pending.sequence, core::FastRecord::noted(op, details), true);
+    if (timeline != nullptr) trace(*timeline, pending, op, details, leg.numbered ? leg.number : 0);
   }
 }
 
-void Flight::note_start(const Pending& pending) {
-  core_.note(pending.sequence, pending.kind(), details(pending), false);
+void Flight::note_start(Pending& pending) {
+  core_.note(pending.sequence, noted(pending), false);
+}
+
+// A message may learn from whom it is while it is in flight.
+const RankRecord::Noted& Flight::noted(Pending& pending) const {
+  if (!pending.noted || !pending.collective) pending.noted = core::FastRecord::noted(pending.kind(), details(pending));
+  return *pending.noted;
 }
 
 // With the number of the algorithm in the recorder, which is looked up once.
@@ -342,7 +346,8 @@ void Flight::record(Pending& pending) {
 }
 
 void Flight::record_briefly(Pending& pending, Collective op) {
-  if (core_.record() == nullptr || !core_.record()->begin_briefly(core_.name(), pending.sequence, op))
+  if (core_.record() == nullptr ||
+      !core::FastRecord::begin_briefly(*core_.record(), core_.name(), pending.sequence, op))
     return record(pending);
   pending.brief = op;
 }
@@ -356,7 +361,7 @@ void Flight::on_wait(Pending& pending) {
 void Flight::end_record(Pending& pending) {
   if (core_.record() == nullptr) return;
   if (pending.brief)
-    core_.record()->end_briefly(core_.name(), pending.sequence, *pending.brief, noted_ns_);
+    core::FastRecord::end_briefly(*core_.record(), core_.name(), pending.sequence, *pending.brief, noted_ns_);
   else
     core_.record()->end(core_.name());
 }

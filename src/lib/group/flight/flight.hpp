@@ -23,10 +23,13 @@ class Trace {
   bool is_on() const { return on_; }
   std::vector<TraceEntry> take();
   // For a collective that has ended: the steps of its plan, or one entry for a native one.
-  void add(Pending& ended);
+  void add(Pending& ended) {
+    if (on_ || !ended.executed.empty()) add_steps(ended);
+  }
   void add(std::uint64_t sequence, Collective collective, std::string_view algorithm);
 
  private:
+  void add_steps(Pending& ended);
   std::string_view kept(const std::string& algorithm) { return *names_.insert(algorithm).first; }
 
   bool on_ = false;
@@ -73,7 +76,7 @@ class Flight {
   // Its wait begins: it is recorded at length, and its time is taken.
   void on_wait(Pending& pending);
   // Notes in the flight recorder that it was started, for this rank to wait for it later.
-  void note_start(const Pending& pending);
+  void note_start(Pending& pending);
   // The call is over, and nothing else is in flight.
   void end_record(Pending& pending);
 
@@ -99,16 +102,23 @@ class Flight {
   [[noreturn]] void fail(const Pending& pending);
 
   // Copies what a call reads, or has written, and blocks until that is done.
-  static void fetch(Pending& pending, WaitContext& wait);
-  static void give_back(Pending& pending, WaitContext& wait);
+  static void fetch(Pending& pending, WaitContext& wait) {
+    if (pending.staging) copy_in(pending, wait);
+  }
+  static void give_back(Pending& pending, WaitContext& wait) {
+    if (pending.staging) copy_back(pending, wait);
+  }
   static void await_copies(Staging& staging, WaitContext& wait);
   // One turn of a wait that polls.
   static void pause(int turn);
 
  private:
+  static void copy_in(Pending& pending, WaitContext& wait);
+  static void copy_back(Pending& pending, WaitContext& wait);
   void execute(Pending& pending);
   void execute_lesson(Pending& pending);
-  void note_end(const Pending& pending);
+  void note_end(Pending& pending);
+  const RankRecord::Noted& noted(Pending& pending) const;
   CallDetails details(const Pending& pending) const;
   void trace(core::Trace& timeline, const Pending& pending, Collective op, const CallDetails& details,
              std::uint64_t number);

@@ -1,6 +1,8 @@
 #include "group/flight/pending.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,8 +44,19 @@ Operation describe_leg(const Leg& leg, int rank, int size) {
           .counterparts = {leg.peer}};
 }
 
-bool is_same(const ConstTensorView& a, const ConstTensorView& b) {
-  return a.data == b.data && a.count == b.count && a.dtype == b.dtype && a.device == b.device;
+// Zero if both are the same. Without jumps: mostly they are.
+template <class Value>
+std::uint64_t difference(const Value& a, const Value& b) {
+  static_assert(sizeof(Value) <= sizeof(std::uint64_t) && std::has_unique_object_representations_v<Value>);
+  std::uint64_t first = 0, second = 0;
+  std::memcpy(&first, &a, sizeof a);
+  std::memcpy(&second, &b, sizeof b);
+  return first ^ second;
+}
+
+std::uint64_t difference(const ConstTensorView& a, const ConstTensorView& b) {
+  return difference(a.data, b.data) | difference(a.count, b.count) | difference(a.dtype, b.dtype) |
+         difference(a.device.type, b.device.type) | difference(a.device.index, b.device.index);
 }
 
 // Mostly both are empty: that is seen without a call.
@@ -54,13 +67,15 @@ bool is_same(std::string_view a, std::string_view b) {
 }  // namespace
 
 bool Pending::is_repeated_by(const Call& other, const Options& options, bool asynchronous) const {
-  return other.collective == request.collective && is_same(other.in, request.in) && is_same(other.out, request.out) &&
-         options.root == request.root && options.op.kind() == Op::Kind::builtin &&
-         request.op.kind() == Op::Kind::builtin && options.op.reduce_op() == request.op.reduce_op() &&
-         other.in_counts.empty() && other.out_counts.empty() && in_counts.empty() && out_counts.empty() &&
-         options.stream.handle == request.stream.handle && is_same(form.part_of, Composite::current()) &&
-         asynchronous == form.asynchronous && options.compress == form.compress &&
-         options.deterministic == deterministic && is_same(options.algorithm, asked_algorithm);
+  const std::uint64_t differences =
+      difference(other.collective, request.collective) | difference(other.in, request.in) |
+      difference(ConstTensorView(other.out), ConstTensorView(request.out)) | difference(options.root, request.root) |
+      difference(options.stream.handle, request.stream.handle) | difference(asynchronous, form.asynchronous) |
+      difference(options.compress, form.compress) | difference(options.deterministic, deterministic) |
+      other.in_counts.size() | other.out_counts.size();
+  return differences == 0 && options.op.kind() == Op::Kind::builtin &&
+         options.op.reduce_op() == request.op.reduce_op() && is_same(options.algorithm, asked_algorithm) &&
+         is_same(form.part_of, Composite::current());
 }
 
 bool Pending::uses(ConstTensorView memory) const {
@@ -87,6 +102,7 @@ void Pending::reset() {
   phase = Phase::running;
   staging.reset();
   watch.reset();
+  noted.reset();
   brief.reset();
   began_ns = 0;
   copy_failure = nullptr;

@@ -57,6 +57,8 @@ class Pending : public CollectiveCall {
   bool deterministic = false;
   // When its first wait began, or, of a long one, when it was called; 0: it is short, and has not waited.
   std::uint64_t began_ns = 0;
+  // In the flight recorder's words, which are made once: number() drops them when the label is another one.
+  std::optional<RankRecord::Noted> noted = {};
   std::optional<Collective> brief = {};  // set while its record is that of RankRecord::begin_briefly()
   std::vector<Leg> legs = {};
   std::vector<std::shared_ptr<Pending>> parts = {};  // of what ends when several others have: these
@@ -95,8 +97,12 @@ class Pending : public CollectiveCall {
   bool learns() const noexcept { return decision->lesson != nullptr && learned_plan == nullptr; }
 
   void reset();
+  // Whether it can stand for a call of later that is the same.
+  bool may_come_again() const {
+    return request.op.kind() == Op::Kind::builtin && !staging && in_counts.empty() && out_counts.empty();
+  }
   // Whether a call would be the same as this one: the same buffers, and the same in everything that decisions and
-  // checks depend on.
+  // checks depend on. Requires: may_come_again().
   bool is_repeated_by(const Call& other, const Options& options, bool asynchronous) const;
   // Whether it reads or writes a part of the memory.
   bool uses(ConstTensorView memory) const;

@@ -54,7 +54,7 @@ void Collectives::run_over(Lane* lane, Request request, const Options& options) 
   if (!pending) return;
   if (pending->decision->plan) return flight_.await(*pending);
   // Asked now: finish() drops a user's operator, and copies.
-  const bool may_come_again = pending->request.op.kind() == Op::Kind::builtin && !pending->staging;
+  const bool may_come_again = pending->may_come_again();
   starter_.run_native(pending);
   if (may_come_again) keep(pending);
 }
@@ -73,7 +73,7 @@ PendingPtr Collectives::start(const Call& call, const Options& options) {
     pending = starter_.begin(nullptr, request_of(call, options), options, true);
     if (!pending) return pending;
     const bool is_native = !pending->decision->plan && lanes_.gpu_of(pending->channel) == nullptr;
-    if (is_native && pending->request.op.kind() == Op::Kind::builtin && !pending->staging) keep(pending);
+    if (is_native && pending->may_come_again()) keep(pending);
   }
   flight_.progress_all();
   return pending;

@@ -42,7 +42,7 @@ bool Messages::exchange_at_once(const Leg& leg, const Options& options) {
   const Alike& alike = this->alike(leg);
   const Collective op = leg.sending ? Collective::send : Collective::recv;
   RankRecord* const record = core_.record();
-  if (record != nullptr && !record->begin_briefly(core_.name(), starter_.last(), op)) return false;
+  if (record != nullptr && !core::FastRecord::begin_briefly(*record, core_.name(), starter_.last(), op)) return false;
   core::Trace* const timeline = core::Trace::on();
   const std::uint64_t began = timeline != nullptr ? timeline->ticks() : 0;
   const bool ended =
@@ -57,10 +57,10 @@ bool Messages::exchange_at_once(const Leg& leg, const Options& options) {
                               .partner = core_.world_rank(leg.peer),
                               .tag = leg.tag,
                               .label = core_.label()};
-    at_ns = core_.note(starter_.last(), op, details, true);
+    at_ns = core_.note(starter_.last(), core::FastRecord::noted(op, details), true);
     if (timeline != nullptr) trace(*timeline, began, op, details, number);
   }
-  if (record != nullptr) record->end_briefly(core_.name(), starter_.last(), op, at_ns);
+  if (record != nullptr) core::FastRecord::end_briefly(*record, core_.name(), starter_.last(), op, at_ns);
   return ended;
 }
 

@@ -147,7 +147,7 @@ void Starter::number(Pending& pending) {
   // the data of that one did not show it (a root that two ranks disagree about).
   calls_ = core::Hash().add(calls_).add(pending.sequence).add(pending.call).value();
   pending.fingerprint = pending.request.fingerprint = calls_;
-  pending.label = core_.label();
+  if (std::exchange(pending.label, core_.label()) != core_.label()) pending.noted.reset();
 }
 
 void Starter::begin_at_once(const Pending& pending) {

@@ -24,6 +24,7 @@
 namespace col {
 
 namespace core {
+struct FastRecord;
 struct RecorderLayout;
 struct RecordLayout;
 }  // namespace core
@@ -205,8 +206,23 @@ class COL_EXPORT RankRecord {
   // The rank is in this group from now on. Returns the number by which note() knows it. `token` is not 0.
   int enter_group(std::string_view name, std::uint64_t token) noexcept;
   void leave_group(int group) noexcept;
+  // An operation in the recorder's words: for one that comes again.
+  class Noted {
+   public:
+    Noted(Collective op, const CallDetails& details) noexcept;
+
+   private:
+    friend struct core::FastRecord;
+    Noted() = default;
+    Collective op_{};
+    std::uint64_t partner_and_tag_ = 0, elements_ = 0;
+  };
   // An operation has ended, or was started for the rank to wait for later. Returns the time.
-  std::uint64_t note(int group, std::uint64_t sequence, Collective op, const CallDetails& details, bool ended) noexcept;
+  std::uint64_t note(int group, std::uint64_t sequence, const Noted& noted, bool ended) noexcept;
+  std::uint64_t note(int group, std::uint64_t sequence, Collective op, const CallDetails& details,
+                     bool ended) noexcept {
+    return note(group, sequence, Noted(op, details), ended);
+  }
   RankHistory history(std::size_t most_calls = kRecordedCalls) const;
   // The next operation to be noted has waited, or is a long one. `began_ns`: by the clock of Deadline.
   void note_wait(std::uint64_t began_ns) noexcept;
@@ -233,6 +249,7 @@ class COL_EXPORT RankRecord {
 
  private:
   friend class ControlPage;
+  friend struct core::FastRecord;
   RankRecord() = default;
   void set_state(RankActivity::State state) noexcept;
   void store_details(const CallDetails& details) noexcept;

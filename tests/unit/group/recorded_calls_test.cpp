@@ -1,0 +1,55 @@
+// What the flight recorder has of calls that come again: the words of each are made once.
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <col/group.hpp>
+
+#include "support/catch.hpp"
+#include "support/outcomes.hpp"
+
+using namespace col::test;
+
+TEST_CASE("recorded calls: each that comes again has the label of its time, and its own details", "[group]") {
+  const std::vector<std::string> labels = {"", "", "forward", "forward", "backward", "", "forward"};
+  std::shared_ptr<col::ControlPage> page;
+  std::mutex mutex;
+  const auto body = [&](int rank, col::Context& context) {
+    col::Group group = context.init_group({.rank = rank, .world_size = 2, .backend_name = "shm"});
+    std::vector<float> in(3, 1), out(3), later(3);
+    std::vector<std::int64_t> own(5, 2), sum(5);
+    for (const std::string& label : labels) {
+      group.annotate(label);
+      group.allreduce(in, out);
+      group.reduce(own, sum, {.root = 1});
+      group.iallreduce(in, later).wait();  // another buffer: each is kept by its own
+    }
+  };
+  const auto outcomes = run_threads(2, body, {.adapt = [&](col::ContextSpec& spec) {
+                                      const std::lock_guard lock(mutex);
+                                      page = spec.control;
+                                    }});
+  INFO(show(outcomes));
+  REQUIRE(all_good(outcomes));
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::vector<col::RecordedCall> calls = page->record(rank).history().calls;
+    REQUIRE(calls.size() == 4 * labels.size());  // one that is started and ends later is there twice
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      const col::RecordedCall& call = calls[i];
+      const bool is_reduce = i % 4 == 1;
+      INFO("rank " << rank << ", entry " << i);
+      CHECK(call.op == (is_reduce ? col::Collective::reduce : col::Collective::allreduce));
+      CHECK(call.ended == (i % 4 != 2));
+      CHECK(call.sequence == 3 * (i / 4) + (i % 4 < 3 ? i % 4 : 2) + 1);
+      CHECK(call.names.label == labels[i / 4]);
+      CHECK(call.names.reduction == "sum");
+      CHECK(call.names.algorithm == "shared");
+      CHECK(call.details.dtype == (is_reduce ? col::DType::int64 : col::DType::float32));
+      CHECK(call.details.count == (is_reduce ? 5U : 3U));
+      CHECK(call.details.partner == (is_reduce ? 1 : -1));
+    }
+  }
+}
