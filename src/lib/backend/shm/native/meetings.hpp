@@ -46,7 +46,8 @@ class Counting {
       : area_(area), rank_(rank), sent_(sent), expected_(expected), longest_(longest) {}
 
   void put(std::uint64_t /*index*/, std::uint64_t step) const {
-    std::memcpy(area_.place_data(rank_, step, sent_.size_bytes()), sent_.data(), sent_.size_bytes());
+    area_.put_data(rank_, step, sent_.size_bytes(), 0,
+                   [&](std::byte* to) { return std::memcpy(to, sent_.data(), sent_.size_bytes()); });
   }
   void fold(std::uint64_t /*index*/, std::uint64_t /*step*/) const {}
   void take(std::uint64_t /*index*/, std::uint64_t step, int peer) const {

@@ -117,16 +117,18 @@ std::size_t Movement::copy_in(std::byte* to, std::size_t begin, std::size_t coun
 
 void Movement::put(std::uint64_t index, std::uint64_t step) const {
   if (simple_bytes_ == 0 || simple_bytes_ >= core::kLeastWhole) return put_chunk(index, step);
-  std::memcpy(area_.place_data(rank_, step, simple_bytes_), row_.in == Extent::nothing ? output() : input(),
-              simple_bytes_);
+  const std::byte* const from = row_.in == Extent::nothing ? output() : input();
+  area_.put_data(rank_, step, simple_bytes_, 0, [&](std::byte* to) { return std::memcpy(to, from, simple_bytes_); });
 }
 
 void Movement::put_chunk(std::uint64_t index, std::uint64_t step) const {
   using core::StoreChoice;
+  if (length_ == 0) return;
   const std::size_t bytes = slot_data_bytes(index);
   const auto write = [&](StoreChoice::Way way) {
     const std::size_t offset = way == StoreChoice::Way::onward ? writing_.onward(step, part_) : 0;
-    return write_chunk(area_.place_data(rank_, step, bytes, offset), index, StoreChoice::stores_of(way));
+    return area_.put_data(rank_, step, bytes, offset,
+                          [&](std::byte* to) { return write_chunk(to, index, StoreChoice::stores_of(way)); });
   };
   if (choice_ != nullptr)
     choice_->run(terms(), bytes, write);
@@ -214,6 +216,7 @@ void Movement::take(std::uint64_t index, std::uint64_t step, int peer) const {
       std::memcpy(output() + begin, area_.data(peer, step, simple_bytes_), simple_bytes_);
     return;
   }
+  if (length_ == 0) return;
   const std::byte* from = slot(peer, index, step);
   if (row_.reduces()) {  // what the peer has folded
     const ElementRange part = chunk(index, length_);

@@ -220,12 +220,15 @@ class Area {
   SlotHeader& slot(int rank, std::uint64_t step) const noexcept {
     return reinterpret_cast<SlotHeader*>(headers_ + static_cast<std::size_t>(rank) * header_stride_)[index(step)];
   }
-  // Where a rank puts the data of a step of `bytes`: so far into its slot, and the others find it there.
-  std::byte* place_data(int rank, std::uint64_t step, std::size_t bytes, std::size_t offset = 0) const noexcept {
+  // Puts data of a step of `bytes` by `write(where)`, so far into a rank's slot, and returns what that does. The others
+  // find it there: they are told last. They look at the header all the time, and would fetch its line meanwhile.
+  template <class Write>
+  auto put_data(int rank, std::uint64_t step, std::size_t bytes, std::size_t offset, const Write& write) const {
     SlotHeader& header = slot(rank, step);
-    if (bytes <= kInlineBytes) return header.inline_data;
+    if (bytes <= kInlineBytes) return write(header.inline_data);
+    const auto result = write(slot_data(rank, index(step)) + offset);
     header.offset = offset;
-    return slot_data(rank, index(step)) + offset;
+    return result;
   }
   // Where that is. Requires: the rank has put it.
   std::byte* data(int rank, std::uint64_t step, std::size_t bytes) const noexcept {
