@@ -96,6 +96,7 @@ class FastLane {
   const std::string& problem() const { return problem_; }
   std::uint64_t runs() const { return runs_; }
   std::uint64_t begun() const { return begun_; }  // at once
+  std::uint64_t ended() const { return ended_; }  // the same
 
  private:
   struct Rank final : shm_backend::Attendant {
@@ -155,8 +156,13 @@ class FastLane {
       if (way == Way::at_once && rank.collectives.begin_at_once(request)) {
         ++begun_;
         fibers_->pass();
+        if (rank.collectives.end_at_once(request))
+          ++ended_;
+        else
+          rank.collectives.run(request, wait);
+      } else {
+        rank.collectives.run(request, wait);
       }
-      rank.collectives.run(request, wait);
       if (!part.is_right()) found("a wrong result");
       fibers_->pass();
     }
@@ -189,18 +195,18 @@ class FastLane {
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::unique_ptr<Fibers> fibers_;
   int step_ = 0;
-  std::uint64_t runs_ = 0, begun_ = 0;
+  std::uint64_t runs_ = 0, begun_ = 0, ended_ = 0;
   std::string problem_;
 };
 
 struct LaneFinding {
   std::string problem;
-  std::uint64_t runs = 0, begun = 0;
+  std::uint64_t runs = 0, begun = 0, ended = 0;
 };
 
 template <class Collectives>
 LaneFinding finding_of(const FastLane<Collectives>& lane) {
-  return {lane.problem(), lane.runs(), lane.begun()};
+  return {lane.problem(), lane.runs(), lane.begun(), lane.ended()};
 }
 
 // Any two of some calls at one place, each rank in any way, in all orders.

@@ -16,6 +16,8 @@ TEST_CASE("fast lane: any two calls in any ways, two ranks in all orders", "[shm
   CHECK(finding.problem == "");
   CHECK(finding.runs > 20'000);
   CHECK(finding.begun > 20'000);
+  CHECK(finding.ended > 5'000);
+  CHECK(finding.ended < finding.begun);
 }
 
 TEST_CASE("fast lane: random calls in random ways and orders", "[shm]") {
@@ -25,6 +27,8 @@ TEST_CASE("fast lane: random calls in random ways and orders", "[shm]") {
     const LaneFinding finding = random_calls<RealCollectives>(size, 2'000, seed + static_cast<std::uint64_t>(size));
     CHECK(finding.problem == "");
     CHECK(finding.begun > 300);
+    CHECK(finding.ended > 100);
+    CHECK(finding.ended < finding.begun);
   }
 }
 

@@ -37,4 +37,8 @@ plant 'begin_course(Part::slots, known.pattern, moving_->steps());' \
   'begin_course(Part::slots, FAULT ? course_.pattern() : known.pattern, moving_->steps());'
 plant 'next_step_ += steps;' 'next_step_ += FAULT && begun_ != nullptr ? steps - 1 : steps;'
 
+# 11: a call that ends at once stays begun. 12: it ends before its peers have come.
+plant $'    return false;\n  }\n  begun_ = nullptr;' $'    return false;\n  }\n  if (!FAULT) begun_ = nullptr;'
+plant 'has_looked_ = !conflict_;' 'has_looked_ = !conflict_; if (FAULT) return true;'
+
 printf '%s\n' "$text" >"$result"

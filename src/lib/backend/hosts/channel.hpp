@@ -44,6 +44,7 @@ class HostsChannel final : public Channel, public ImmediateExtension, public bac
   bool send_at_once(int peer, std::uint64_t slot, ConstTensorView data) noexcept override;
   bool receive_at_once(int peer, std::uint64_t slot, TensorView data) noexcept override;
   bool begin_at_once(const Request& /*request*/) noexcept override { return false; }
+  bool end_at_once(const Request& /*request*/) noexcept override { return false; }
   void abort(const Error& cause) noexcept override;
   bool can_draft() const override;
   std::unique_ptr<backend::Draft> draft(const ConnectRequest& request, std::span<const int> ranks) override;

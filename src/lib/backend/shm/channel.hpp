@@ -41,6 +41,9 @@ class ShmChannel final : public Channel,
   bool begin_at_once(const Request& request) noexcept override {
     return is_usable() && collectives_.begin_at_once(request);
   }
+  bool end_at_once(const Request& request) noexcept override {
+    return is_usable() && collectives_.end_at_once(request);
+  }
   Ticket post_filling_send(int peer, std::uint64_t slot, ConstTensorView data,
                            std::function<std::uint64_t()> filled) override;
   std::uint64_t moved(Ticket ticket) override { return find(ticket).moved; }

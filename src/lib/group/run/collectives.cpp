@@ -28,7 +28,7 @@ void Collectives::run(const Call& call, const Options& options) {
   if (lanes_.own().channel != nullptr) {
     const PendingPtr& known = slot_of(call);
     if (known && known->is_repeated_by(call, options, false)) {
-      begin_again(*known, options, true);
+      if (begin_again(*known, options, true) && starter_.end_at_once(*known)) return;
       return starter_.run_native(known);
     }
   }
@@ -80,7 +80,8 @@ PendingPtr Collectives::start(const Call& call, const Options& options) {
 }
 
 // A training step makes the calls of the last one again: they need no new checks, and no new decision.
-void Collectives::begin_again(Pending& known, const Options& options, bool blocks) {
+// Returns whether peers have what they wait for.
+bool Collectives::begin_again(Pending& known, const Options& options, bool blocks) {
   core_.check_name(options.group);
   if (DeviceExtension* const gpu = lanes_.gpu_of(known.channel)) Starter::ask_device(*gpu, known.request);
   known.begin_again();
@@ -88,8 +89,9 @@ void Collectives::begin_again(Pending& known, const Options& options, bool block
   known.timeout = core_.timeout_of(options);
   starter_.number(known);
   // What peers wait for goes out first. The rest is done while it is on its way.
-  if (blocks) starter_.begin_at_once(known);
+  const bool has_begun = blocks && starter_.begin_at_once(known);
   starter_.announce(known, known.form.part_of.empty());
+  return has_begun;
 }
 
 // In the place of one that was made before, which may be used for something else.

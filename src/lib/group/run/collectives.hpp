@@ -47,7 +47,7 @@ class Collectives {
  private:
   template <class AnyCall>
   PendingPtr& slot_of(const AnyCall& call);
-  void begin_again(Pending& known, const Options& options, bool blocks);
+  bool begin_again(Pending& known, const Options& options, bool blocks);
   void keep(const PendingPtr& pending);
 
   // coalesce.cpp

@@ -150,12 +150,23 @@ void Starter::number(Pending& pending) {
   if (std::exchange(pending.label, core_.label()) != core_.label()) pending.noted.reset();
 }
 
-void Starter::begin_at_once(const Pending& pending) {
+bool Starter::begin_at_once(const Pending& pending) {
   const Lane& own = lanes_.own();
   // A fault strikes at the begin of a call, and calls that are compared first begin after that.
-  if (own.at_once != nullptr && pending.channel == own.channel && flight_.active().empty() &&
-      core_.fault() == nullptr && !core_.settings().compare_first)
-    own.at_once->begin_at_once(pending.request);
+  return own.at_once != nullptr && pending.channel == own.channel && flight_.active().empty() &&
+         core_.fault() == nullptr && !core_.settings().compare_first && own.at_once->begin_at_once(pending.request);
+}
+
+bool Starter::end_at_once(Pending& pending) {
+  if (!lanes_.own().at_once->end_at_once(pending.request)) return false;
+  try {
+    flight_.finish(pending);
+    flight_.end_record(pending);
+  } catch (...) {
+    if (pending.brief) flight_.record(pending);
+    flight_.fail(pending);
+  }
+  return true;
 }
 
 void Starter::announce(Pending& pending, bool may_be_brief) {

@@ -30,7 +30,10 @@ class Starter {
   // Gives a call its number.
   void number(Pending& pending);
   // Begins a call that blocks, where that can be done in a moment. Requires: it has its number.
-  void begin_at_once(const Pending& pending);
+  bool begin_at_once(const Pending& pending);
+  // The same for its end: false if it takes longer. Then run_native() goes on. Requires: it has begun so, and others
+  // have been told of it.
+  bool end_at_once(Pending& pending);
   // Tells others of a call that has its number. `may_be_brief`: it may have ended in a moment.
   void announce(Pending& pending, bool may_be_brief = false);
   // Runs a backend's own collective to its end; or starts it, if it need not block.

@@ -190,10 +190,13 @@ class COL_EXPORT ImmediateExtension {
   virtual bool send_at_once(int peer, std::uint64_t slot, ConstTensorView data) noexcept = 0;
   virtual bool receive_at_once(int peer, std::uint64_t slot, TensorView data) noexcept = 0;
   // The first part of Channel::native(), for a request that it has run before, at the same place in memory and with
-  // another fingerprint. Waits for nobody. If it returns true, native() of the same request has to be called next, and
-  // says what is wrong. If it returns false, it has done nothing. Requires: no operation of this rank is in flight in
-  // the channel.
+  // another fingerprint. Waits for nobody. If it returns true, end_at_once() or native() of the same request has to be
+  // called next. If it returns false, it has done nothing. Requires: no operation of this rank is in flight in the
+  // channel.
   virtual bool begin_at_once(const Request& request) noexcept = 0;
+  // The second part, as far as peers are there in a moment. If it returns false, native() of the same request has to be
+  // called next, and says what is wrong. Requires: begin_at_once() has returned true.
+  virtual bool end_at_once(const Request& request) noexcept = 0;
 };
 
 // An extension for channels that move large messages in parts. Both ends can then work with the first parts while the

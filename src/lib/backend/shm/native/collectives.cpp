@@ -287,7 +287,8 @@ void Collectives::run(const Request& request, WaitContext& wait) {
 void Collectives::wait(std::uint64_t number, WaitContext& wait) {
   try {
     if (conflict_) throw *conflict_;
-    while (!move_on_to(number, &wait)) waiter_.wait_for(awaited_, wait);
+    if (std::exchange(has_looked_, false) && !awaited_.is_there()) waiter_.wait_for(awaited_, wait);
+    while (!move_on_to(number, &wait, true)) waiter_.wait_for(awaited_, wait);
   } catch (const OtherCall& other) {
     throw_mismatch(other.peer, wait);
   }
@@ -299,13 +300,14 @@ void Collectives::move_on() {
     return;
   }
   keeping_conflict([&] {
-    if (!move_on_to(made_, nullptr)) waiter_.look(awaited_);
+    if (!move_on_to(made_, nullptr, false)) waiter_.look(awaited_);
   });
 }
 
-// Returns whether that call has ended. `wait`: null where this rank must not wait.
-bool Collectives::move_on_to(std::uint64_t number, WaitContext* wait) {
-  may_wait_ = wait != nullptr;
+// Returns whether that call has ended. `wait`: null where this rank must not wait. `looks`: whether it may for a
+// moment.
+bool Collectives::move_on_to(std::uint64_t number, WaitContext* wait, bool looks) {
+  looks_ = looks;
   for (; ended_ < number; ++ended_) {
     if (head_ == nullptr) begin(queue_.front());
     if (!move_head_on(wait)) return false;
@@ -328,7 +330,7 @@ void Collectives::want_next_slot() const noexcept {
 
 // A rank that must not wait polls between the steps of a long call: its peers work on the same steps.
 int Collectives::looks() const noexcept {
-  return may_wait_ || course_.turn() > 0 ? waiter_.patience().looks : 0;
+  return looks_ || course_.turn() > 0 ? waiter_.patience().looks : 0;
 }
 
 // ---- The parts of a call
@@ -378,7 +380,18 @@ bool Collectives::begin_at_once(const Request& request) noexcept {
   ++made_;
   begun_ = &request;
   begin_again(known, request);
-  keeping_conflict([&] { move_on_to(made_, nullptr); });
+  keeping_conflict([&] { move_on_to(made_, nullptr, false); });
+  return true;
+}
+
+bool Collectives::end_at_once(const Request& request) noexcept {
+  if (begun_ != &request || conflict_) return false;
+  keeping_conflict([&] { move_on_to(made_, nullptr, true); });
+  if (!is_idle()) {
+    has_looked_ = !conflict_;
+    return false;
+  }
+  begun_ = nullptr;
   return true;
 }
 
@@ -579,6 +592,7 @@ void Collectives::widen_slots() noexcept {
 void Collectives::give_up() noexcept {
   head_ = nullptr;
   begun_ = nullptr;
+  has_looked_ = false;
   queue_.clear();
   ended_ = made_;
   if (!std::exchange(others_may_write_, false)) return;

@@ -48,6 +48,8 @@ class Collectives {
   // Begins what run() of the same request goes on with. Only for a call that is remembered and has nothing before it:
   // else it returns false, and has done nothing.
   bool begin_at_once(const Request& request) noexcept;
+  // Goes on with it, and waits no longer than for a moment. Returns whether it has ended; else run() goes on.
+  bool end_at_once(const Request& request) noexcept;
 
   // Which way a call would take, in words. Any thread may ask.
   std::string how(const Request& request) const;
@@ -93,7 +95,7 @@ class Collectives {
   template <class Work>
   class Loan;
 
-  bool move_on_to(std::uint64_t number, WaitContext* wait);
+  bool move_on_to(std::uint64_t number, WaitContext* wait, bool looks);
   template <class Body>
   void keeping_conflict(Body body);
   void want_next_slot() const noexcept;
@@ -150,14 +152,15 @@ class Collectives {
   std::deque<Request> queue_;           // those that were started and have not ended, but one that run() has begun
   const Request* head_ = nullptr;       // the one that is under way, in the queue or its caller's; null: none
   const Request* begun_ = nullptr;      // the one that begin_at_once() has begun; null: none
+  bool has_looked_ = false;             // for a moment, in end_at_once(), and it has not come
   std::optional<OtherCall> conflict_;   // found by a rank that did not wait
   Deadline words_ = Deadline::of({});   // until when that is left to others
 
   // ---- The one that is under way
   Part part_ = Part::slots;
   Course course_;
-  bool may_wait_ = true;  // whether the rank that moves it on may wait
-  Awaited awaited_;       // what it waits for, once it cannot go on
+  bool looks_ = true;  // whether the rank that moves it on may wait for a moment
+  Awaited awaited_;    // what it waits for, once it cannot go on
   std::optional<Movement> movement_;
   const Movement* moving_ = nullptr;  // what the call uses: movement_, or a remembered one
   Request with_copy_;                 // head_, with another input
