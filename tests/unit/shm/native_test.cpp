@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "backend/shm/segment/layout.hpp"
+#include "backend/shm/segment/segment.hpp"
+#include "backend/shm/segment/shared_file.hpp"
 #include "support/catch.hpp"
 #include "support/native_calls.hpp"
 #include "unit/shm/shm_ranks.hpp"
@@ -169,6 +171,18 @@ TEST_CASE("native: calls that wander through their slots, in turn with others", 
         wandering);
     INFO(size << " ranks, seed " << seed << "\n" << show(endings));
     CHECK(all_well(endings));
+  }
+}
+
+TEST_CASE("native: where a rank says that its data is, others stay inside of its slot", "[shm]") {
+  const auto memory = shm_backend::make_memfd();
+  const auto segment = shm_backend::Segment::create(memory.get(), 2, 1);
+  const Area area = segment->area();
+  const std::size_t bytes = 4096, room = area.slot_bytes() - bytes;
+  for (const std::uint64_t offset :
+       {std::uint64_t{0}, std::uint64_t{64}, std::uint64_t{room}, std::uint64_t{room + 1}, ~std::uint64_t{0}}) {
+    area.slot(1, 3).offset = offset;
+    CHECK(area.data(1, 3, bytes) == area.slot_data(1, 3) + std::min<std::uint64_t>(offset, room));
   }
 }
 

@@ -13,6 +13,7 @@
 // are no locks: a rank that is killed at any instruction blocks nobody.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -230,10 +231,11 @@ class Area {
     header.offset = offset;
     return result;
   }
-  // Where that is. Requires: the rank has put it.
+  // Where that is: inside of the slot, whatever a rank that went wrong has written. Requires: the rank has put it.
   std::byte* data(int rank, std::uint64_t step, std::size_t bytes) const noexcept {
     SlotHeader& header = slot(rank, step);
-    return bytes <= kInlineBytes ? header.inline_data : slot_data(rank, index(step)) + header.offset;
+    if (bytes <= kInlineBytes) return header.inline_data;
+    return slot_data(rank, index(step)) + std::min<std::size_t>(header.offset, slot_bytes_ - bytes);
   }
   std::byte* slot_data(int rank, std::size_t slot) const noexcept {
     return data_ + static_cast<std::size_t>(rank) * data_stride_ + slot * slot_bytes_;
