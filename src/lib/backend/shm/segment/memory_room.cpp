@@ -22,9 +22,9 @@ std::uint64_t sum(std::uint64_t a, std::uint64_t b) noexcept {
 }
 
 // The numbers behind two names in a file of lines like "MemAvailable:  123 kB" or "inactive_file 123".
-using Pair = std::array<std::optional<std::uint64_t>, 2>;
-Pair find_numbers(const std::string& path, const std::array<std::string_view, 2>& names) {
-  Pair found;
+using TwoNumbers = std::array<std::optional<std::uint64_t>, 2>;
+TwoNumbers find_numbers(const std::string& path, const std::array<std::string_view, 2>& names) {
+  TwoNumbers found;
   std::ifstream file(path);
   std::string word;
   for (std::uint64_t value = 0; file >> word >> value; file.ignore(std::numeric_limits<std::streamsize>::max(), '\n')) {
@@ -54,9 +54,9 @@ std::optional<std::uint64_t> room_in(const core::ControlGroup& group, std::uint6
               : left(group, "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes").value_or(kUnlimited);
   if (!memory || std::min(*memory, both_bytes) >= least) return std::nullopt;
   // What was read from files goes before anything is killed. The groups inside count too; in version 2 they always do.
-  const Pair files = unified
-                         ? find_numbers(group.folder() + "/memory.stat", {"inactive_file", "active_file"})
-                         : find_numbers(group.folder() + "/memory.stat", {"total_inactive_file", "total_active_file"});
+  const TwoNumbers files =
+      unified ? find_numbers(group.folder() + "/memory.stat", {"inactive_file", "active_file"})
+              : find_numbers(group.folder() + "/memory.stat", {"total_inactive_file", "total_active_file"});
   const std::uint64_t from_files = sum(files[0].value_or(0), files[1].value_or(0));
   const std::uint64_t own_swap = unified ? left(group, "memory.swap.max", "memory.swap.current").value_or(swap) : swap;
   const std::uint64_t room = sum(sum(*memory, from_files), std::min(own_swap, swap));
