@@ -14,6 +14,8 @@ expect 0 "$COLBENCH" explain allreduce --size 32M -n 8
 says "rule"
 expect 0 "$COLBENCH" simulate allreduce --ranks 64 --topology nodes:8x8 --alpha 5us --beta 25GB/s --sizes 1K:16M:x16
 says "rabenseifner"
+expect 0 "$COLBENCH" simulate allreduce --ranks 64 --sizes 1K --max-time 0s
+says "ranked by its closed form"
 expect 0 "$COLBENCH" algorithms allreduce -n 2 --size 16K --max-time 50ms --launches 1
 says "rabenseifner"
 says "ring"

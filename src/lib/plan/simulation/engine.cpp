@@ -34,6 +34,23 @@ namespace {
 // How many messages ahead of its work the simulator asks the memory for.
 constexpr std::size_t kAhead = 8;
 
+// Calls act(i) for 0 to count - 1, and before ask(i, 0), ask(i, 1) and so on, each kAhead numbers before the next: what
+// one asks the memory for, the next finds.
+template <int kStages, typename Ask, typename Act>
+void in_stages(std::size_t count, Ask ask, Act act) {
+  for (std::size_t i = 0; i < count + kStages * kAhead; ++i) {
+    std::size_t at = i;  // what is less than 0 is past the end, too
+    for (int stage = 0; stage < kStages; ++stage, at -= kAhead) {
+      if (at < count) ask(at, stage);
+    }
+    if (at < count) act(at);
+  }
+}
+
+Side side_of(const Step& message) {
+  return message.kind == Step::Kind::send ? kOut : kIn;
+}
+
 int count_of(std::span<const int> node_of_rank) {
   return 1 + *std::max_element(node_of_rank.begin(), node_of_rank.end());
 }
@@ -82,11 +99,9 @@ Simulation Engine::run() {
   std::vector<std::uint32_t> happening;
   while (!events_.empty()) {
     now_ = events_.pop(happening);
-    for (std::size_t i = 0; i < happening.size(); ++i) {
-      if (i + kAhead < happening.size() && tag_of(happening[i + kAhead]) == kMessage)
-        messages_.prefetch(happening[i + kAhead] >> kTagBits);
-      happen(happening[i]);
-    }
+    in_stages<2>(
+        happening.size(), [&](std::size_t i, int stage) { expect_event(happening[i], stage); },
+        [&](std::size_t i) { happen(happening[i]); });
     serve_ports();
   }
   for (const RankState& rank : ranks_) {
@@ -107,6 +122,14 @@ void Engine::speak_for_all() {
     result_.rank_seconds.push_back(result_.rank_seconds[r - ranks_.size()]);
   for (auto* const bytes : {&result_.node_bytes_out, &result_.node_bytes_in})
     bytes->resize(static_cast<std::size_t>(count_of(nodes_of_ranks_)), bytes->front());
+}
+
+// It will soon happen: asks the memory for the message, then for its ranks.
+void Engine::expect_event(std::uint32_t event, int stage) {
+  if (tag_of(event) != kMessage) return;
+  const std::uint32_t id = event >> kTagBits;
+  if (stage == 0) return messages_.prefetch(id);
+  for (const int r : messages_[id].rank) simulation::prefetch(&rank(r).awaited);
 }
 
 void Engine::happen(std::uint32_t event) {
@@ -136,27 +159,30 @@ void Engine::begin_rounds(int r) {
     }
     std::uint32_t slot = 0;
     const std::span<const Step> steps = reader_.read(state);
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (i + 2 * kAhead < steps.size()) expect(r, steps[i + kAhead], steps[i + 2 * kAhead]);
-      if (steps[i].is_message()) post(r, slot++, steps[i]);
-    }
+    in_stages<3>(
+        steps.size(), [&](std::size_t i, int stage) { expect(r, steps[i], stage); },
+        [&](std::size_t i) {
+          if (steps[i].is_message()) post(r, slot++, steps[i]);
+        });
     state.in_flight = slot;
-    state.awaited.assign(slot, true);
+    state.awaited.assign(state.needs.empty() ? 0 : slot, true);
     state.began_at = now_;
     if (simulated_ < size_) state.arrived_at.assign(slot, now_);
   } while (advance(r));
 }
 
-// Rank r will soon post the one, and later the other: asks the memory for the message that has the other end, and for
-// the queue that it is in.
-void Engine::expect(int r, const Step& soon, const Step& later) {
-  const auto queue_of = [&](const Step& step) {
-    const Ends ends = ends_of(step.kind == Step::Kind::send ? kOut : kIn, r, step.peer);
-    return unpaired_.find(ends.from, ends.to);
-  };
-  if (later.is_message()) __builtin_prefetch(queue_of(later), 1);
-  const PairQueue* const queue = soon.is_message() ? queue_of(soon) : nullptr;
-  if (queue != nullptr && queue->first != kNoMessage) messages_.prefetch(queue->first);
+// Rank r will soon post it: asks the memory for the place of the queue that may have its other end, then for the queue,
+// then for the first message in it.
+void Engine::expect(int r, const Step& step, int stage) {
+  if (!step.is_message()) return;
+  const Ends ends = ends_of(side_of(step), r, step.peer);
+  if (stage == 0) return unpaired_.prefetch(ends.from, ends.to);
+  const PairQueue* const queue = unpaired_.find(ends.from, ends.to);
+  if (queue == nullptr) return;
+  if (stage == 1)
+    simulation::prefetch(queue);
+  else if (queue->first != kNoMessage)
+    messages_.prefetch(queue->first);
 }
 
 Engine::Ends Engine::ends_of(Side side, int me, int peer) const noexcept {
@@ -167,7 +193,7 @@ Engine::Ends Engine::ends_of(Side side, int me, int peer) const noexcept {
 }
 
 void Engine::post(int r, std::uint32_t slot, const Step& step) {
-  const Side side = step.kind == Step::Kind::send ? kOut : kIn;
+  const Side side = side_of(step);
   if (step.peer < 0 || step.peer >= size_)
     refuse(fmt::format("rank {} {} rank {}, and the ranks are 0 to {}", r, side == kOut ? "sends to" : "receives from",
                        step.peer, size_ - 1));
@@ -241,16 +267,14 @@ void Engine::proceed(int r) {
 void Engine::serve_ports() {
   for (const Side side : {kOut, kIn}) {
     const std::vector<std::uint32_t>& freed = freed_[side];
-    for (std::size_t i = 0; i < freed.size(); ++i) {
-      if (i + kAhead < freed.size()) ports_.prefetch_next(side, freed[i + kAhead]);
-      const Ports::Taken taken = ports_.take_next(side, freed[i]);
-      if (taken.message != kNoMessage) taken_.push_back(taken);
-    }
-    for (std::size_t i = 0; i < taken_.size(); ++i) {
-      if (i + kAhead < taken_.size()) ports_.prefetch_finish(taken_[i + kAhead]);
-      ports_.finish(taken_[i]);
-      start(taken_[i].message);
-    }
+    in_stages<3>(
+        freed.size(), [&](std::size_t i, int stage) { ports_.prefetch_next(side, freed[i], stage); },
+        [&](std::size_t i) {
+          if (const auto taken = ports_.take_next(side, freed[i])) taken_.push_back(*taken);
+        });
+    in_stages<4>(
+        taken_.size(), [&](std::size_t i, int stage) { ports_.prefetch_finish(taken_[i], stage); },
+        [&](std::size_t i) { start(ports_.finish(taken_[i])); });
     freed_[side].clear();
     taken_.clear();
   }
@@ -305,7 +329,7 @@ void Engine::arrive(std::uint32_t id) {
 
 void Engine::arrived_at(int r, std::uint32_t slot) {
   RankState& state = rank(r);
-  state.awaited[slot] = false;
+  if (!state.awaited.empty()) state.awaited[slot] = false;
   if (simulated_ < size_) state.arrived_at[slot] = now_;
   --state.in_flight;
   const bool awaited = state.next_need < state.needs.size() && state.needs[state.next_need] == slot;
@@ -318,7 +342,7 @@ void Engine::refuse(const std::string& what) const {
   throw Error(ErrorCode::invalid_argument, what + ": these plans do not pair; verify() says more");
 }
 
-void Engine::refuse_stuck() const {
+void Engine::refuse_stuck() {
   std::string who = "the ranks wait for each other, for ever";
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const RankState& state = ranks_[r];
@@ -326,9 +350,13 @@ void Engine::refuse_stuck() const {
     const std::size_t index = state.next_round - 1;
     Round round;
     state.plan.round(index, round);
-    std::size_t slot = 0;
-    const auto waits = std::find_if(round.steps().begin(), round.steps().end(),
-                                    [&](const Step& step) { return step.is_message() && state.awaited[slot++]; });
+    const auto waits = std::find_if(round.steps().begin(), round.steps().end(), [&](const Step& step) {
+      if (!step.is_message()) return false;
+      const Side side = side_of(step);
+      const Ends ends = ends_of(side, static_cast<int>(r), step.peer);
+      const PairQueue* const queue = unpaired_.find(ends.from, ends.to);
+      return queue != nullptr && queue->first != kNoMessage && messages_[queue->first].posted == side;
+    });
     who = fmt::format("rank {} waits in round {} for rank {}, for ever", r, index, waits->peer);
     break;
   }

@@ -64,11 +64,12 @@ class Engine {
   Node& node(int n) noexcept { return nodes_[static_cast<std::size_t>(n)]; }
   Node& node_of(int r) noexcept { return node(rank(r).node); }
 
+  void expect_event(std::uint32_t event, int stage);
   void happen(std::uint32_t event);
   void speak_for_all();
 
   void begin_rounds(int r);
-  void expect(int r, const Step& soon, const Step& later);
+  void expect(int r, const Step& step, int stage);
   void post(int r, std::uint32_t slot, const Step& step);
   void is_ready(std::uint32_t id);
   bool is_inter(int r, int peer) const noexcept {
@@ -97,7 +98,7 @@ class Engine {
   void serve_memory(int n);
 
   [[noreturn]] void refuse(const std::string& what) const;
-  [[noreturn]] void refuse_stuck() const;
+  [[noreturn]] void refuse_stuck();
 
   const CostModel& model_;
   std::size_t element_size_, wide_size_;

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "plan/simulation/prefetch.hpp"
+
 namespace col::plan::simulation {
 
 inline constexpr std::uint32_t kNoMessage = ~0U;
@@ -36,6 +38,11 @@ class PairTable {
   const PairQueue* find(std::uint32_t from, std::uint32_t to) const noexcept {
     const Place& place = places_[place_of(key_of(from, to))];
     return place.row == kFree ? nullptr : &queues_[place.row * std::size_t{kRow} + to % kRow];
+  }
+
+  // The next stage is find().
+  void prefetch(std::uint32_t from, std::uint32_t to) const noexcept {
+    simulation::prefetch(&places_[home(key_of(from, to))]);
   }
 
  private:

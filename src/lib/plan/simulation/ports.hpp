@@ -7,9 +7,11 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "plan/simulation/pair_table.hpp"
+#include "plan/simulation/prefetch.hpp"
 #include "plan/simulation/waiting_list.hpp"
 
 namespace col::plan::simulation {
@@ -22,11 +24,15 @@ struct alignas(64) Message {
   std::array<int, 2> rank = {-1, -1};
   std::array<std::uint32_t, 2> slot = {};  // the number of the message in its rank's round
   std::array<std::uint32_t, 2> port = {};
-  std::uint32_t next_of_pair = kNoMessage;  // while one end is missing: the next of the same two ends
-  Side posted = kOut;                       // while one end is missing: the end that is there
-  std::uint8_t parts = 0;                   // how many are still busy: its own time and the shared resources
-  bool inter = false;                       // between nodes
+  // While one end is missing: the next of the same two ends. While ports are missing: the next of the same two ports.
+  std::uint32_t next_of_pair = kNoMessage;
+  Side posted = kOut;      // while one end is missing: the end that is there
+  std::uint8_t parts = 0;  // how many are still busy: its own time and the shared resources
+  bool inter = false;      // between nodes
   std::size_t elements = 0, bytes = 0;
+  // While ports are missing: its places in their lists, and, of the first of a pair of ports, the last of the pair.
+  std::array<std::uint32_t, 2> place = {};
+  std::uint32_t last_of_pair = kNoMessage;
 };
 static_assert(sizeof(Message) == 64);
 
@@ -49,7 +55,7 @@ class MessagePool {
   void release(std::uint32_t id) { free_.push_back(id); }
   Message& operator[](std::uint32_t id) noexcept { return chunks_[id / kChunk].get()[id % kChunk]; }
   // It will be needed soon.
-  void prefetch(std::uint32_t id) noexcept { __builtin_prefetch(&(*this)[id], 1); }
+  void prefetch(std::uint32_t id) noexcept { simulation::prefetch(&(*this)[id]); }
 
  private:
   static constexpr std::size_t kChunkBytes = std::size_t{2} << 20;  // a large page
@@ -87,25 +93,16 @@ class Ports {
 
   void wait(std::uint32_t id);
 
-  // A message that had to wait, and has both ports now. It is still in the list of the other one.
-  struct Taken {
-    std::uint32_t message = kNoMessage;
-    Side other = kOut;
-    std::uint32_t port = 0, other_port = 0, other_place = 0;
-    std::uint32_t next_place = WaitingList::kNowhere;  // there, of the next that waits for the same two ports
-  };
-  // The first message that waits for this port and can have both. Looks at nothing of the other side but which ports
-  // are busy, so finish() may wait until all ports of this side have been asked.
-  Taken take_next(Side side, std::uint32_t port);
-  void finish(const Taken& taken);
-  // They will be needed soon.
-  void prefetch_next(Side side, std::uint32_t port) noexcept { ports_[side][port].waiting.prefetch_first(); }
-  void prefetch_finish(const Taken& taken) noexcept {
-    messages_.prefetch(taken.message);
-    const Port& there = ports_[taken.other][taken.other_port];
-    there.waiting.prefetch(taken.other_place);
-    __builtin_prefetch(&there.first_of_pair[seats_[taken.port].index], 1);
-  }
+  // The ports of a message that had to wait, and has both now. It is still in their lists.
+  using Taken = std::array<std::uint32_t, 2>;
+  // Of the first message that waits for this port and can have both. All ports of a side may be asked before finish()
+  // takes the first message out of the lists: a busy port is not asked again.
+  std::optional<Taken> take_next(Side side, std::uint32_t port);
+  // Returns the message.
+  std::uint32_t finish(const Taken& taken);
+  // They will be needed soon: ask the memory for what the next stage looks at. The last is take_next(), or finish().
+  void prefetch_next(Side side, std::uint32_t port, int stage) const noexcept;
+  void prefetch_finish(const Taken& taken, int stage) noexcept;
 
  private:
   static constexpr std::uint32_t kNowhere = WaitingList::kNowhere;
@@ -117,12 +114,16 @@ class Ports {
   };
   struct Port {
     WaitingList waiting = {};
-    // By the peer's number in the circle; empty until a message waits: the places of the first and the last message
-    // that wait for both ports. The last one says nothing when there is no first.
-    std::vector<std::uint32_t> first_of_pair = {}, last_of_pair = {};
+    // By the peer's number in the circle; empty until a message waits.
     Bits peers = {};  // those of which a message waits
+    // Of these: the first message that waits for both ports, and its place here. A search looks at many places.
+    std::vector<std::uint32_t> first_of_pair = {}, first_place = {};
   };
 
+  static void prefetch_lists(const Port& port) noexcept {  // which are in two lines
+    simulation::prefetch(&port.waiting);
+    simulation::prefetch(&port.first_of_pair);
+  }
   bool is_busy(Side side, std::uint32_t port) const noexcept { return busy_[side][port] != 0; }
   void set_busy(Side side, std::uint32_t port, bool busy) {
     const Seat seat = seats_[port];
@@ -136,17 +137,22 @@ class Ports {
   void set_busy(const Message& message, bool busy) {
     for (const Side side : {kOut, kIn}) set_busy(side, message.port[side], busy);
   }
+  std::uint32_t first_of_pair(const Taken& taken) const noexcept {
+    return ports_[kOut][taken[kOut]].first_of_pair[seats_[taken[kIn]].index];
+  }
+  static Side other(Side side) noexcept { return side == kOut ? kIn : kOut; }
   static std::uint64_t bit(std::uint32_t index) noexcept { return std::uint64_t{1} << index % kBits; }
   std::uint32_t find_next(Side side, std::uint32_t port) const;
-  void leave(Port& port, std::uint32_t place, std::uint32_t peer, std::uint32_t next_of_pair);
+  template <typename Visit>
+  void for_each_candidate(Side side, std::uint32_t port, Visit visit) const;
 
   MessagePool& messages_;
   std::vector<Seat> seats_;  // by port
   std::array<std::vector<Port>, 2> ports_;
-  std::array<std::vector<std::uint8_t>, 2> busy_;  // by port; a bool each, but in little memory
-  std::vector<std::uint32_t> sizes_;               // of the circles
-  std::array<std::vector<Bits>, 2> free_;          // ports that are not busy, by circle
-  std::array<std::vector<Bits>, 2> free_words_;    // the words of these that are not 0
+  std::array<std::vector<std::uint8_t>, 2> busy_;    // by port; a bool each, but in little memory
+  std::vector<std::vector<std::uint32_t>> circles_;  // the ports of each
+  std::array<std::vector<Bits>, 2> free_;            // ports that are not busy, by circle
+  std::array<std::vector<Bits>, 2> free_words_;      // the words of these that are not 0
 };
 
 }  // namespace col::plan::simulation

@@ -20,7 +20,8 @@ struct Work {
 struct RankState {
   Plan plan = {};
   std::size_t next_round = 0;
-  std::vector<bool> awaited = {};         // the messages of this round that have not arrived, by slot
+  // The messages of this round that have not arrived, by slot; empty if no work waits for any.
+  std::vector<bool> awaited = {};
   std::vector<Work> work = {};            // in order
   std::vector<std::uint32_t> needs = {};  // slots of the messages that pieces of work wait for
   std::size_t next_work = 0, next_need = 0;

@@ -7,26 +7,21 @@
 #include <cstdint>
 #include <vector>
 
+#include "plan/simulation/prefetch.hpp"
+
 namespace col::plan::simulation {
 
 class WaitingList {
  public:
   static constexpr std::uint32_t kNowhere = ~0U;
-  // Says all that is needed to take the message out of both lists without a look at it, which would mostly be a miss of
-  // the cache.
-  struct Entry {
-    std::uint32_t other_port, message;
-    std::uint32_t other_place = kNowhere;   // in the list of the other port
-    std::uint32_t next_of_pair = kNowhere;  // the place here of the next that waits for the same two ports
-  };
 
   bool empty() const noexcept { return waiting_ == 0; }
-  // A number that stays the entry's own, and that grows from one entry to the next.
-  std::uint32_t push(Entry entry) {
-    const std::size_t index = entries_.size();
+  // A number that stays the message's own, and that grows from one message to the next.
+  std::uint32_t push(std::uint32_t other_port) {
+    const std::size_t index = other_ports_.size();
     if (index % kBits == 0) waits_.push_back(0);
     waits_.back() |= std::uint64_t{1} << index % kBits;
-    entries_.push_back(entry);
+    other_ports_.push_back(other_port);
     ++waiting_;
     return base_ + static_cast<std::uint32_t>(index);
   }
@@ -40,8 +35,7 @@ class WaitingList {
     const std::size_t gone = (first_ - base_) / kBits;
     if (gone >= kMostGone && gone * 2 > waits_.size()) drop(gone);
   }
-  Entry& operator[](std::uint32_t place) noexcept { return entries_[place - base_]; }
-  const Entry& operator[](std::uint32_t place) const noexcept { return entries_[place - base_]; }
+  std::uint32_t other_port(std::uint32_t place) const noexcept { return other_ports_[place - base_]; }
 
   // The first of those that are `place` or later; kNowhere if there is none.
   std::uint32_t next(std::uint32_t place) const noexcept {
@@ -57,28 +51,30 @@ class WaitingList {
   // Requires: !empty().
   std::uint32_t first() const noexcept { return first_; }
 
-  // The first entry, or this one's bit, is needed soon.
+  // The first, or this one's bit, is needed soon.
   void prefetch_first() const noexcept {
-    if (!empty()) __builtin_prefetch(&(*this)[first_]);
+    if (empty()) return;
+    simulation::prefetch(&other_ports_[first_ - base_]);
+    prefetch(first_);
   }
-  void prefetch(std::uint32_t place) const noexcept { __builtin_prefetch(&waits_[(place - base_) / kBits], 1); }
+  void prefetch(std::uint32_t place) const noexcept { simulation::prefetch(&waits_[(place - base_) / kBits]); }
 
  private:
   static constexpr std::size_t kBits = 64, kMostGone = 16;
 
-  // Forgets the entries of the first words, which have all left.
+  // Forgets those of the first words, which have all left.
   void drop(std::size_t words) {
-    const std::size_t entries = std::min(words * kBits, entries_.size());
-    entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(entries));
+    const std::size_t gone = std::min(words * kBits, other_ports_.size());
+    other_ports_.erase(other_ports_.begin(), other_ports_.begin() + static_cast<std::ptrdiff_t>(gone));
     waits_.erase(waits_.begin(), waits_.begin() + static_cast<std::ptrdiff_t>(words));
-    base_ += static_cast<std::uint32_t>(entries);
-    if (entries_.empty()) first_ = base_;
+    base_ += static_cast<std::uint32_t>(gone);
+    if (other_ports_.empty()) first_ = base_;
   }
 
-  std::vector<Entry> entries_;        // of which some have left
-  std::vector<std::uint64_t> waits_;  // a bit for each
+  std::vector<std::uint32_t> other_ports_;  // also of some that have left
+  std::vector<std::uint64_t> waits_;        // a bit for each
   std::size_t waiting_ = 0;
-  std::uint32_t base_ = 0;   // the number of the first entry that is here
+  std::uint32_t base_ = 0;   // the number of the first that is here
   std::uint32_t first_ = 0;  // the first that waits, or the next that will
 };
 

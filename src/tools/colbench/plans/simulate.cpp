@@ -220,7 +220,7 @@ int run_simulate(const Invocation& invocation) {
   const auto names = tools::parse_list(texts.algorithms);
   if (!names) throw UsageError(fmt::format("--algo should be a list such as ring,mst, not '{}'", texts.algorithms));
   const std::vector<PlanSource> sources = PlanSource::list(collective, *names);
-  const auto max_time = tools::parse_duration(texts.max_time);
+  const auto max_time = texts.max_time == "0s" ? Duration::zero() : tools::parse_duration(texts.max_time);
   if (!max_time) throw UsageError(fmt::format("--max-time should be a time such as 10s, not '{}'", texts.max_time));
 
   tools::StatusLine status(invocation.screen.progress_fd, invocation.screen.columns);

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 struct TimeIsUp {};
 
-constexpr std::size_t kBytesPerStep = 110, kMostBytes = std::size_t{4} << 30;
+constexpr std::size_t kBytesPerStep = 80, kMostBytes = std::size_t{4} << 30;
 constexpr int kSample = 16;
 
 // As many as memory has room for, and leaves half of itself to others.
