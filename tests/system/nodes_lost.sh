@@ -4,21 +4,6 @@
 . "$(dirname "$0")/wire_lib.sh"
 make_hosts 2
 
-# freeze HOST RANKS OTHERS BYTES: all processes of a host are frozen, and the other ranks know it. Continued, the frozen ranks
-# end, too.
-freeze() {
-  local frozen=$1 ranks=$2 others=$3 rank
-  begin 2 "$4"
-  signal_host STOP "$frozen"
-  began=$(now_ms)
-  expect_loss "$others" "$ranks" 5000
-  for rank in $others; do
-    expect_in "$work/rank.$rank" "host $frozen \(ranks ${ranks/ /, }\) .*its kernel answers.*SIGSTOP.*COL_HOST_TIMEOUT"
-  done
-  signal_host CONT "$frozen"
-  expect_all_good
-  nothing_left_soon
-}
 # Over Gloo alone, and with shared memory inside of the hosts; n1 is where rank 0 serves the store.
 COL_BACKEND=gloo freeze n2 "2 3" "0 1" 8
 COL_BACKEND=hosts freeze n2 "2 3" "0 1" 4000000

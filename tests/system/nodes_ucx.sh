@@ -94,8 +94,16 @@ expect_loss "0 1 2 3" "0 1 2 3" 5000
 mend_link n2
 nothing_left_soon
 
-# Strangers, at the ports of a rank that works.
-start_ranks 1 "$WIRE_JOB" 8 "$work/strangers"
+# All of a host is frozen. A rank that computes for three times as long as a host may be silent is not.
+freeze n2 "2 3" "0 1" 8
+freeze n1 "0 1" "2 3" 4000000
+COL_HOST_TIMEOUT=1s begin 2 8 3
+expect_well
+
+# Strangers, at the ports of a rank that works. Without Gloo, which listens to all and believes nobody, the ports are UCX's.
+mkdir "$work/alone"
+cp "$libcol" "$(dirname "$libcol")/libcol_ucx.so" "$work/alone"
+start_ranks 1 env LD_LIBRARY_PATH="$work/alone" COL_PLUGIN_PATH= "$WIRE_JOB" 8 "$work/strangers"
 wait_until 20 "the first calls" ready "$work/strangers" 2
 ports=$(on n1 ss -Htln 'src 10.77.0.1' | awk '{sub(/.*:/, "", $4); print $4}')
 [ -n "$ports" ] || fail "no port of UCX's"

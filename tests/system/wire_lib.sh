@@ -108,6 +108,22 @@ expect_well() {
   nothing_left
 }
 
+# freeze HOST RANKS OTHERS BYTES: all processes of a host are frozen, and the other ranks know it. Continued, the frozen ranks
+# end, too.
+freeze() {
+  local frozen=$1 ranks=$2 others=$3 rank
+  begin 2 "$4"
+  signal_host STOP "$frozen"
+  began=$(now_ms)
+  expect_loss "$others" "$ranks" 5000
+  for rank in $others; do
+    expect_in "$work/rank.$rank" "host $frozen \(ranks ${ranks/ /, }\) .*its kernel answers.*SIGSTOP.*COL_HOST_TIMEOUT"
+  done
+  signal_host CONT "$frozen"
+  expect_all_good
+  nothing_left_soon
+}
+
 # Strangers at every port that listens: silent, chatty, with bytes of no meaning, and gone again.
 strangers='
 import os, socket, struct, sys

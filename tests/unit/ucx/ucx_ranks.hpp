@@ -52,7 +52,8 @@ inline std::unique_ptr<UcxChannel> connect(const Place& place, Duration timeout 
   }();
   (void)is_tame;
   WaitContext wait = wait_for(timeout);
-  return std::make_unique<UcxChannel>(request_of(place), ucx_backend::meet(request_of(place), wait, &no_variable));
+  return std::make_unique<UcxChannel>(request_of(place),
+                                      ucx_backend::meet(request_of(place), wait, &no_variable).engine);
 }
 
 using RankBody = std::function<void(int rank, UcxChannel& channel)>;

@@ -44,11 +44,18 @@ UcxChannel::~UcxChannel() {
     // What UCX has there belongs to the parent.
     [[maybe_unused]] Engine* const left_alone = engine_.release();
     [[maybe_unused]] Watcher* const without_thread = watcher_.release();
-    return;
+    return;  // the other channel does nothing there, either
   }
   if (cause_.is_set()) return;
   leave(*store_, rank_, size_);
   engine_->say_goodbye();
+}
+
+void UcxChannel::be_told_by(std::unique_ptr<Channel> watch, std::vector<int> far) {
+  const std::lock_guard lock(mutex_);
+  watch_ = std::move(watch);
+  far_ = std::move(far);
+  if (cause_.is_set()) watch_->abort(cause_.get());
 }
 
 void UcxChannel::enter(const char* call) {
@@ -113,11 +120,17 @@ int UcxChannel::finish(Operation& operation) {
   return peer;
 }
 
+// In guarded(). Throws what has become of other hosts, too.
+void UcxChannel::move_on() {
+  if (!engine_->progress() || watch_ == nullptr) return;
+  dynamic_cast<WireExtension&>(*watch_).probe(far_, 0, 0);
+}
+
 // True when `operation` is done. Throws when it never will be.
 bool UcxChannel::step(Operation& operation) {
   return guarded([&] {
     if (operation.done) return true;
-    engine_->progress();
+    move_on();
     if (!operation.done) engine_->require_hope(operation);
     return operation.done;
   });
@@ -183,7 +196,7 @@ void UcxChannel::sleep(Duration time) {
 
 void UcxChannel::progress() {
   enter("progress");
-  guarded([&] { engine_->progress(); });
+  guarded([&] { move_on(); });
 }
 
 SideExtension::Probed UcxChannel::probe(std::span<const int> peers, std::uint64_t slot, std::size_t /*bytes*/) {
@@ -217,6 +230,7 @@ void UcxChannel::abort(const Error& cause) noexcept {
   ::eventfd_write(wake_.get(), 1);
   const std::lock_guard lock(mutex_);
   engine_->break_off(cause);
+  if (watch_ != nullptr) watch_->abort(cause);
 }
 
 }  // namespace col::ucx_backend

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <col/backend.hpp>
 
@@ -27,6 +28,9 @@ class UcxChannel final : public Channel, public WireExtension {
   // Leaves in good order: what was sent is delivered, and the peers are told. In a process that was forked after the
   // channel was made, it does nothing.
   ~UcxChannel() override;
+  // From now on, `watch`, another channel of the group's ranks, says which hosts are lost: UCX finds none whose
+  // processes stand still. `far`: the ranks on other hosts.
+  void be_told_by(std::unique_ptr<Channel> watch, std::vector<int> far);
 
   Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) override;
   Ticket post_recv(int peer, std::uint64_t slot, TensorView data) override;
@@ -49,6 +53,7 @@ class UcxChannel final : public Channel, public WireExtension {
 
   Operation& find(Ticket ticket);
   bool step(Operation& operation);
+  void move_on();
   void wait_until_done(Operation& operation, WaitContext& wait);
   void sleep(Duration time);
   int finish(Operation& operation);
@@ -65,6 +70,8 @@ class UcxChannel final : public Channel, public WireExtension {
   std::mutex mutex_;       // guards the engine: abort() may come from any thread
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Watcher> watcher_;  // null unless another channel sleeps for this one
+  std::unique_ptr<Channel> watch_;    // null if the hosts are not watched, or by a launcher
+  std::vector<int> far_;
 };
 
 }  // namespace col::ucx_backend

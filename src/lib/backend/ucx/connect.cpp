@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -19,7 +20,8 @@ namespace {
 constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
 constexpr std::string_view kCount = "entered";
 constexpr std::string_view kWord = "word";
-constexpr std::string_view kComplete = "complete ";  // before the addresses of all hosts
+// Before the addresses of all hosts.
+constexpr std::string_view kComplete = "complete ", kIsWatched = "watched ";
 
 std::string encode(const Error& error) {
   return nlohmann::json{{"code", static_cast<int>(error.code())}, {"rank", error.rank()}, {"message", error.message()}}
@@ -33,28 +35,41 @@ Error decode(const std::string& text, std::string_view group) {
                json.value("message", std::string()), group, json.value("rank", -1));
 }
 
+bool can_watch(const ConnectRequest& request, const WaitContext& wait) {
+  if (request.same_host || request.peers.size() != static_cast<std::size_t>(request.size)) return false;
+  const RankRecord* const record = wait.record();
+  const BackendFactory* const gloo = find_backend(kWatch);
+  return (record == nullptr || record->started_as() < 0) && gloo != nullptr && !gloo->unavailable_reason();
+}
+
 // For the last rank that enters.
-std::vector<std::string> all_hosts(const ConnectRequest& request) {
+std::string word_for_all(const ConnectRequest& request) {
   std::set<std::string> hosts;
+  bool is_watched = true;
   for (int rank = 0; rank < request.size; ++rank) {
     const auto text = request.store->get(Record::key(rank));
     const auto record = text ? Record::decode(*text, request.token) : std::nullopt;
     if (record) hosts.insert(record->hosts.begin(), record->hosts.end());
+    is_watched = is_watched && record && record->can_watch;
   }
-  return {hosts.begin(), hosts.end()};
+  return fmt::format("{}{}{}", kComplete, is_watched ? kIsWatched : "", as_word({hosts.begin(), hosts.end()}));
 }
 
-std::unique_ptr<Engine> try_to_meet(const ConnectRequest& request, WaitContext& wait,
-                                    const BackendModule::Environment& environment) {
+Meeting try_to_meet(const ConnectRequest& request, WaitContext& wait, const BackendModule::Environment& environment) {
   auto engine = std::make_unique<Engine>(request, environment);
-  if (request.size == 1) return engine;
-  request.store->set(Record::key(request.rank), engine->record().encode(request.token));
+  if (request.size == 1) return {std::move(engine)};
+  Record record = engine->record();
+  record.can_watch = can_watch(request, wait);
+  request.store->set(Record::key(request.rank), record.encode(request.token));
   if (request.store->add(kCount, 1) == request.size)
-    request.store->compare_set(kWord, std::nullopt, std::string(kComplete) + as_word(all_hosts(request)));
+    request.store->compare_set(kWord, std::nullopt, word_for_all(request));
   const std::string word = request.store->wait(kWord, wait);
   if (!word.starts_with(kComplete)) throw decode(word, request.group);
+  std::string_view hosts = std::string_view(word).substr(kComplete.size());
+  const bool is_watched = hosts.starts_with(kIsWatched);
+  if (is_watched) hosts.remove_prefix(kIsWatched.size());
   // On one host they listen on the loopback interface alone.
-  if (!request.same_host) engine->admit(as_list(std::string_view(word).substr(kComplete.size())));
+  if (!request.same_host) engine->admit(as_list(hosts));
   wait.describe("the connections to all ranks");
   while (!engine->has_met_all()) {
     engine->progress();
@@ -62,7 +77,7 @@ std::unique_ptr<Engine> try_to_meet(const ConnectRequest& request, WaitContext& 
     engine->sleep(std::min<Duration>(wait.slice(), kBetweenLooks));
   }
   engine->progress();  // which has the new connections probed
-  return engine;
+  return {std::move(engine), is_watched};
 }
 
 // A timeout is about the first rank that has not come.
@@ -88,8 +103,7 @@ Error publish(const Error& error, const ConnectRequest& request) noexcept {
 
 }  // namespace
 
-std::unique_ptr<Engine> meet(const ConnectRequest& request, WaitContext& wait,
-                             const BackendModule::Environment& environment) {
+Meeting meet(const ConnectRequest& request, WaitContext& wait, const BackendModule::Environment& environment) {
   try {
     return try_to_meet(request, wait, environment);
   } catch (const Error& error) {

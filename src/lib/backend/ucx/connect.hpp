@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include <col/backend.hpp>
 
@@ -11,10 +12,18 @@
 
 namespace col::ucx_backend {
 
+// The backend that watches the hosts.
+inline constexpr std::string_view kWatch = "gloo";
+
+struct Meeting {
+  std::unique_ptr<Engine> engine;
+  // All ranks are to watch the hosts of the others, over a channel of Gloo's (docs/decisions/0029-heartbeat.md): no
+  // rank has a launcher that does, and all have Gloo.
+  bool is_watched = false;
+};
 // Blocking; see BackendFactory::connect(). A rank that fails leaves its reason in place of the word, so that all report
 // the same cause at once.
-std::unique_ptr<Engine> meet(const ConnectRequest& request, WaitContext& wait,
-                             const BackendModule::Environment& environment);
+Meeting meet(const ConnectRequest& request, WaitContext& wait, const BackendModule::Environment& environment);
 
 // The rank leaves in good order: nobody can connect to it any more. The last one removes what is left in the store.
 // Never fails: a store that has gone has nothing left.

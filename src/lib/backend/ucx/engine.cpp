@@ -94,13 +94,14 @@ Operation* Engine::find(Ticket ticket) noexcept {
 
 // ---- The turn of the engine
 
-void Engine::progress() {
-  if (worker_ == nullptr) return;
+bool Engine::progress() {
+  if (worker_ == nullptr) return false;
   for (int round = 0; round < kRounds && worker_->progress(); ++round) {
   }
-  sockets_.look();
+  const bool is_time = sockets_.look();
   if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
   attend();
+  return is_time;
 }
 
 // ---- The end

@@ -96,8 +96,9 @@ class Engine {
   Operation* find(Ticket ticket) noexcept;
   void remove(const Operation& operation) { operations_.erase(operation.ticket); }
 
-  // Moves what can move without waiting. Throws mismatch, and io.
-  void progress();
+  // Moves what can move without waiting. Returns whether it is time to look at the hosts, twice a second. Throws
+  // mismatch, and io.
+  bool progress();
   // Throws peer_lost if `operation` can never be done.
   void require_hope(const Operation& operation);
   // For a thread that is going to sleep: false if there is something to do now.

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -24,7 +25,10 @@ class Factory final : public BackendFactory {
   std::optional<std::string> unavailable_reason() const override { return std::nullopt; }
 
   std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
-    return std::make_unique<UcxChannel>(request, meet(request, wait, environment_));
+    Meeting met = meet(request, wait, environment_);
+    auto channel = std::make_unique<UcxChannel>(request, std::move(met.engine));
+    if (met.is_watched) watch(*channel, request, wait);
+    return channel;
   }
 
   std::string describe(const ConnectRequest& request) const override {
@@ -33,6 +37,25 @@ class Factory final : public BackendFactory {
   }
 
  private:
+  static void watch(UcxChannel& channel, const ConnectRequest& request, WaitContext& wait) {
+    ConnectRequest other = request;
+    other.store = make_prefix_store(request.store, "watch");
+    const std::vector<int> hosts = hosts_of(request.peers);
+    std::vector<int> far;
+    for (int rank = 0; rank < request.size; ++rank) {
+      if (hosts[static_cast<std::size_t>(rank)] != hosts[static_cast<std::size_t>(request.rank)]) far.push_back(rank);
+    }
+    try {
+      channel.be_told_by(find_backend(kWatch)->connect(other, wait), std::move(far));
+    } catch (const Error& error) {
+      channel.abort(error);  // the others may use it already
+      throw;
+    } catch (...) {
+      channel.abort(Error(ErrorCode::aborted, "ucx: interrupted while connecting", std::string(request.group)));
+      throw;
+    }
+  }
+
   const BackendModule::Environment environment_;
 };
 

@@ -10,7 +10,7 @@
 namespace col::ucx_backend {
 namespace {
 
-constexpr std::string_view kEmpty = "-";
+constexpr std::string_view kEmpty = "-", kCanWatch = "watches";
 
 std::string proof_of_token(std::uint64_t token, std::string_view secret) {
   return make_proof(fmt::format("{:016x}", token), ProofRole::server,
@@ -32,21 +32,22 @@ std::vector<std::string> as_list(std::string_view word) {
 }
 
 std::string Record::encode(std::uint64_t token) const {
-  return fmt::format("{} {} {} {}\n{}", secret, proof_of_token(token, secret), as_word(listens), as_word(hosts),
-                     address);
+  return fmt::format("{} {} {} {} {}\n{}", secret, proof_of_token(token, secret), as_word(listens), as_word(hosts),
+                     can_watch ? kCanWatch : kEmpty, address);
 }
 
 std::optional<Record> Record::decode(std::string_view text, std::uint64_t token) {
   const std::size_t end = text.find('\n');
   if (end == std::string_view::npos) return std::nullopt;
   std::istringstream words{std::string(text.substr(0, end))};
-  std::string proof, listens, hosts;
+  std::string proof, listens, hosts, watches;
   Record record;
-  words >> record.secret >> proof >> listens >> hosts;
+  words >> record.secret >> proof >> listens >> hosts >> watches;
   if (!words || record.secret.size() != kNonceBytes || proof != proof_of_token(token, record.secret))
     return std::nullopt;
   record.listens = as_list(listens);
   record.hosts = as_list(hosts);
+  record.can_watch = watches == kCanWatch;
   record.address = text.substr(end + 1);
   return record;
 }

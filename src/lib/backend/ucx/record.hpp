@@ -13,6 +13,7 @@ struct Record {
   std::string secret;                // of the rank; see introduction.hpp
   std::vector<std::string> listens;  // where UCX listens for TCP: "10.77.0.1:4711"
   std::vector<std::string> hosts;    // the addresses of its host, from which it may connect: "10.77.0.1"
+  bool can_watch = false;            // see Meeting::is_watched
   std::string address;               // of its worker, in UCX's bytes
 
   // With a proof of the group's token, so that a rank does not wait for one of another group.

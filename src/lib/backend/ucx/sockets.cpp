@@ -106,11 +106,12 @@ void Sockets::shut() const noexcept {
   }
 }
 
-void Sockets::look() {
+bool Sockets::look() {
   const auto now = Deadline::Clock::now();
-  if (now < next_look_) return;
+  if (now < next_look_) return false;
   next_look_ = now + kInterval;
   for_each_descriptor([&](int descriptor) { look_at(descriptor, now); });
+  return true;
 }
 
 void Sockets::admit(const std::vector<std::string>& hosts) {

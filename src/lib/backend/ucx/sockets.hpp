@@ -34,8 +34,8 @@ class Sockets {
 
   // Call it often: it does its work twice a second. Makes the kernel probe connections that are idle, and shuts down
   // those on which the other side's kernel has answered nothing for kSilence: UCX then reports that peer. A process
-  // that is stopped or busy does not count: its kernel answers.
-  void look();
+  // that is stopped or busy does not count: its kernel answers. Returns whether it has done its work.
+  bool look();
   // There are new connections: does it with the next look().
   void look_soon() noexcept { next_look_ = {}; }
 
