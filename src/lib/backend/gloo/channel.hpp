@@ -16,11 +16,15 @@
 #include "backend/draft.hpp"
 #include "backend/gloo/native.hpp"
 #include "backend/gloo/transport.hpp"
+#include "backend/host_watch.hpp"
 #include "core/fork_guard.hpp"
 
 namespace col::gloo_backend {
 
-class GlooChannel final : public Channel, public WireExtension, public backend::DraftExtension {
+class GlooChannel final : public Channel,
+                          public WireExtension,
+                          public backend::DraftExtension,
+                          public backend::HostWatchExtension {
  public:
   GlooChannel(std::string group, std::shared_ptr<Mesh> mesh);
   // A soft close: what was sent is delivered, and the peers are told that this rank leaves in good order. In a process
@@ -41,6 +45,7 @@ class GlooChannel final : public Channel, public WireExtension, public backend::
   bool moves_by_itself() const noexcept override { return true; }
   bool can_draft() const override { return true; }
   std::unique_ptr<backend::Draft> draft(const ConnectRequest& request, std::span<const int> ranks) override;
+  std::exception_ptr lost_host() override { return transport().lost_host(); }
 
   // For tests, which make Gloo meet cases that the layers above prevent.
   GuardedContext& transport() const { return mesh_->transport(); }

@@ -51,10 +51,12 @@ UcxChannel::~UcxChannel() {
   engine_->say_goodbye();
 }
 
-void UcxChannel::be_told_by(std::unique_ptr<Channel> watch, std::vector<int> far) {
+void UcxChannel::be_told_by(std::unique_ptr<Channel> watch) {
   const std::lock_guard lock(mutex_);
+  hosts_ = dynamic_cast<backend::HostWatchExtension*>(watch.get());
+  if (hosts_ == nullptr)
+    throw Error(ErrorCode::internal, "ucx: what is to watch the hosts does not; please report this as a bug in col");
   watch_ = std::move(watch);
-  far_ = std::move(far);
   if (cause_.is_set()) watch_->abort(cause_.get());
 }
 
@@ -86,6 +88,13 @@ auto UcxChannel::guarded(Body body) {
     fail(Error(ErrorCode::resource,
                "ucx: out of memory for messages that came before their receive; free some, or receive sooner"));
   }
+}
+
+void UcxChannel::require_peers() {
+  guarded([&] {
+    engine_->progress();
+    engine_->require_peers();
+  });
 }
 
 // ---- Messages
@@ -120,19 +129,21 @@ int UcxChannel::finish(Operation& operation) {
   return peer;
 }
 
-// In guarded(). Throws what has become of other hosts, too.
-void UcxChannel::move_on() {
-  if (!engine_->progress() || watch_ == nullptr) return;
-  dynamic_cast<WireExtension&>(*watch_).probe(far_, 0, 0);
+// In guarded(), after what has come was taken.
+void UcxChannel::look_at_hosts() {
+  const auto lost = hosts_ != nullptr ? hosts_->lost_host() : nullptr;
+  if (lost != nullptr) std::rethrow_exception(lost);
 }
 
 // True when `operation` is done. Throws when it never will be.
 bool UcxChannel::step(Operation& operation) {
   return guarded([&] {
     if (operation.done) return true;
-    move_on();
-    if (!operation.done) engine_->require_hope(operation);
-    return operation.done;
+    const bool is_time = engine_->progress();
+    if (operation.done) return true;
+    engine_->require_hope(operation);
+    if (is_time) look_at_hosts();
+    return false;
   });
 }
 
@@ -196,7 +207,9 @@ void UcxChannel::sleep(Duration time) {
 
 void UcxChannel::progress() {
   enter("progress");
-  guarded([&] { move_on(); });
+  guarded([&] {
+    if (engine_->progress()) look_at_hosts();
+  });
 }
 
 SideExtension::Probed UcxChannel::probe(std::span<const int> peers, std::uint64_t slot, std::size_t /*bytes*/) {

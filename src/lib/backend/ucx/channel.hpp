@@ -9,11 +9,11 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include <col/backend.hpp>
 
 #include "backend/channel_checks.hpp"
+#include "backend/host_watch.hpp"
 #include "backend/ucx/engine.hpp"
 #include "backend/ucx/watcher.hpp"
 #include "core/fork_guard.hpp"
@@ -29,8 +29,10 @@ class UcxChannel final : public Channel, public WireExtension {
   // channel was made, it does nothing.
   ~UcxChannel() override;
   // From now on, `watch`, another channel of the group's ranks, says which hosts are lost: UCX finds none whose
-  // processes stand still. `far`: the ranks on other hosts.
-  void be_told_by(std::unique_ptr<Channel> watch, std::vector<int> far);
+  // processes stand still. Throws internal if it does not.
+  void be_told_by(std::unique_ptr<Channel> watch);
+  // Throws if a peer is lost. For a rank that waits for something else than its messages.
+  void require_peers();
 
   Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) override;
   Ticket post_recv(int peer, std::uint64_t slot, TensorView data) override;
@@ -53,7 +55,7 @@ class UcxChannel final : public Channel, public WireExtension {
 
   Operation& find(Ticket ticket);
   bool step(Operation& operation);
-  void move_on();
+  void look_at_hosts();
   void wait_until_done(Operation& operation, WaitContext& wait);
   void sleep(Duration time);
   int finish(Operation& operation);
@@ -69,9 +71,9 @@ class UcxChannel final : public Channel, public WireExtension {
   core::UniqueFd events_;  // UCX's: a copy, so that a thread that sleeps on it does not see it close
   std::mutex mutex_;       // guards the engine: abort() may come from any thread
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<Watcher> watcher_;  // null unless another channel sleeps for this one
-  std::unique_ptr<Channel> watch_;    // null if the hosts are not watched, or by a launcher
-  std::vector<int> far_;
+  std::unique_ptr<Watcher> watcher_;              // null unless another channel sleeps for this one
+  std::unique_ptr<Channel> watch_;                // null if the hosts are not watched, or by a launcher
+  backend::HostWatchExtension* hosts_ = nullptr;  // of watch_
 };
 
 }  // namespace col::ucx_backend

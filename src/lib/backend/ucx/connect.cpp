@@ -13,11 +13,15 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/duration.hpp"
+
 namespace col::ucx_backend {
 namespace {
 
 // Between two looks while ranks connect: what comes wakes it, but a record of the peers does not.
 constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
+// Who allows a host so long to be silent wants no watch.
+constexpr auto kUnwatched = std::chrono::hours(1);
 constexpr std::string_view kCount = "entered";
 constexpr std::string_view kWord = "word";
 // Before the addresses of all hosts.
@@ -35,7 +39,9 @@ Error decode(const std::string& text, std::string_view group) {
                json.value("message", std::string()), group, json.value("rank", -1));
 }
 
-bool can_watch(const ConnectRequest& request, const WaitContext& wait) {
+bool can_watch(const ConnectRequest& request, const WaitContext& wait, const BackendModule::Environment& environment) {
+  const auto limit = environment("COL_HOST_TIMEOUT");
+  if (limit && core::parse_duration(*limit).value_or(Duration::zero()) >= kUnwatched) return false;
   if (request.same_host || request.peers.size() != static_cast<std::size_t>(request.size)) return false;
   const RankRecord* const record = wait.record();
   const BackendFactory* const gloo = find_backend(kWatch);
@@ -59,7 +65,7 @@ Meeting try_to_meet(const ConnectRequest& request, WaitContext& wait, const Back
   auto engine = std::make_unique<Engine>(request, environment);
   if (request.size == 1) return {std::move(engine)};
   Record record = engine->record();
-  record.can_watch = can_watch(request, wait);
+  record.can_watch = can_watch(request, wait, environment);
   request.store->set(Record::key(request.rank), record.encode(request.token));
   if (request.store->add(kCount, 1) == request.size)
     request.store->compare_set(kWord, std::nullopt, word_for_all(request));

@@ -86,6 +86,8 @@ class Engine {
   // Whether all peers are connected and have proven themselves; connects to those that are not. Throws peer_lost,
   // mismatch.
   bool has_met_all();
+  // Throws peer_lost if one is lost.
+  void require_peers() const;
   void sleep(Duration time) const { worker_->sleep(time); }
 
   Operation& send(int to, std::uint64_t slot, const std::byte* data, std::uint64_t bytes);

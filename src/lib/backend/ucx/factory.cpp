@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -27,7 +26,16 @@ class Factory final : public BackendFactory {
   std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
     Meeting met = meet(request, wait, environment_);
     auto channel = std::make_unique<UcxChannel>(request, std::move(met.engine));
-    if (met.is_watched) watch(*channel, request, wait);
+    if (!met.is_watched) return channel;
+    try {
+      watch(*channel, request, wait);
+    } catch (const Error& error) {
+      channel->abort(error);  // the others may use it already
+      throw;
+    } catch (...) {
+      channel->abort(Error(ErrorCode::aborted, "ucx: interrupted while connecting", std::string(request.group)));
+      throw;
+    }
     return channel;
   }
 
@@ -40,20 +48,11 @@ class Factory final : public BackendFactory {
   static void watch(UcxChannel& channel, const ConnectRequest& request, WaitContext& wait) {
     ConnectRequest other = request;
     other.store = make_prefix_store(request.store, "watch");
-    const std::vector<int> hosts = hosts_of(request.peers);
-    std::vector<int> far;
-    for (int rank = 0; rank < request.size; ++rank) {
-      if (hosts[static_cast<std::size_t>(rank)] != hosts[static_cast<std::size_t>(request.rank)]) far.push_back(rank);
-    }
-    try {
-      channel.be_told_by(find_backend(kWatch)->connect(other, wait), std::move(far));
-    } catch (const Error& error) {
-      channel.abort(error);  // the others may use it already
-      throw;
-    } catch (...) {
-      channel.abort(Error(ErrorCode::aborted, "ucx: interrupted while connecting", std::string(request.group)));
-      throw;
-    }
+    if (names_device(other.socket_ifname)) other.socket_ifname.clear();
+    // Others may have lost a peer, and will not come.
+    wait.meanwhile([&channel] { channel.require_peers(); });
+    const std::shared_ptr<void> no_longer(nullptr, [&wait](void*) { wait.meanwhile({}); });
+    channel.be_told_by(find_backend(kWatch)->connect(other, wait));
   }
 
   const BackendModule::Environment environment_;

@@ -90,6 +90,12 @@ bool Engine::has_met_all() {
   return all;
 }
 
+void Engine::require_peers() const {
+  for (const Peer& other : peers_) {
+    if (!other.lost.empty()) throw Error(ErrorCode::peer_lost, other.lost, {}, other.rank);
+  }
+}
+
 // ---- Words
 
 // A note that cannot be sent goes to a peer that is lost, and UCX says so.

@@ -109,8 +109,8 @@ Settings choose_settings(const ConnectRequest& request, const BackendModule::Env
   // shm.
   if (!environment("UCX_TLS")) settings.transports = "^shm";
   if (environment("UCX_NET_DEVICES")) return settings;
-  if (!request.same_host && request.socket_ifname.find(':') != std::string::npos) {
-    settings.devices = request.socket_ifname;  // a port of UCX's: mlx5_0:1
+  if (!request.same_host && names_device(request.socket_ifname)) {
+    settings.devices = request.socket_ifname;
     return settings;
   }
   for (const auto& interface : backend::choose_interfaces("ucx", request.same_host, request.socket_ifname))

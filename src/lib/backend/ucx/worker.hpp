@@ -23,6 +23,10 @@ struct Settings {
   // Whether a fabric may be among them, or nobody knows.
   bool has_rdma() const noexcept { return devices.empty() || devices.find(':') != std::string::npos; }
 };
+// Whether COL_SOCKET_IFNAME names a port of UCX's, which is no interface: "mlx5_0:1".
+inline bool names_device(const std::string& socket_ifname) noexcept {
+  return socket_ifname.find(':') != std::string::npos;
+}
 // What a group of `request` uses. Throws unavailable if COL_SOCKET_IFNAME names nothing that is up.
 Settings choose_settings(const ConnectRequest& request, const BackendModule::Environment& environment);
 

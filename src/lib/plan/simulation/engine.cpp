@@ -38,6 +38,7 @@ constexpr std::size_t kAhead = 8;
 // one asks the memory for, the next finds.
 template <int kStages, typename Ask, typename Act>
 void in_stages(std::size_t count, Ask ask, Act act) {
+  if (count == 0) return;
   for (std::size_t i = 0; i < count + kStages * kAhead; ++i) {
     std::size_t at = i;  // what is less than 0 is past the end, too
     for (int stage = 0; stage < kStages; ++stage, at -= kAhead) {
