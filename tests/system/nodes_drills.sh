@@ -1,13 +1,14 @@
 #!/bin/bash
 # colcheck's drills over two hosts of two ranks, on each wire that $WIRES names: who dies, stands still or disagrees is named on
-# both hosts, in the times that hold on one.
+# all hosts, in the times that hold on one. NODES=4 PER_NODE=2, by hand: the same over four hosts.
 . "$(dirname "$0")/nodes_lib.sh"
 : "${COLCHECK:?set COLCHECK to colcheck}" "${WIRES:?set WIRES to gloo, ucx, or both}"
-make_hosts 2
+: "${NODES:=2}" "${PER_NODE:=2}"
+make_hosts "$NODES"
 
 # What ranks take for their host: network, name, boot id and /dev/shm. But their pids are those of this test, which sends
 # signals there, and so is /proc.
-for number in 1 2; do
+for number in $(seq "$NODES"); do
   mkdir "$hosts/n$number/shm"
   setpriv --pdeathsig KILL nsenter --target "$(host_pid n$number)" --net --uts -- unshare --mount bash -c '
     mount --bind "$0/boot_id" /proc/sys/kernel/random/boot_id && mount --bind "$0/shm" /dev/shm && : >"$0/drills"
@@ -19,7 +20,7 @@ done
 starter=$work/on_its_host
 cat >"$starter" <<SCRIPT
 #!/bin/bash
-keeper=\$(<"$hosts/n\$((\$1 / 2 + 1))/keeper_of_drills")
+keeper=\$(<"$hosts/n\$((\$1 / \$(<"$work/per_node") + 1))/keeper_of_drills")
 shift
 exec nsenter --target "\$keeper" --net --uts --mount -- "\$@"
 SCRIPT
@@ -28,7 +29,8 @@ mkdir "$work/drills"  # the same on all hosts, which $TMPDIR is not
 
 # drills ARGUMENT…: over the backend $1 alone.
 drills() {
-  TMPDIR=$work/drills timeout 110 "$COLCHECK" --faults --fault-start "$starter" --np 4 --device cpu --seed 1 --backend "$@" \
+  echo "$PER_NODE" >"$work/per_node"
+  TMPDIR=$work/drills timeout 110 "$COLCHECK" --faults --fault-start "$starter" --np $((NODES * PER_NODE)) --device cpu --seed 1 --backend "$@" \
     >"$out" 2>"$err" || fail "exit code $? from colcheck --backend $*"
   expect_in "$out" '^[1-9][0-9,]* cases passed, 0 failed, 0 skipped'
   tail -n 1 "$out"
@@ -46,3 +48,5 @@ for wire in $WIRES; do
   [ -z "$left" ] || fail "files left: $left"
   nothing_left
 done
+# A rank of one host waits for a rank of the other, which waits in a group of its own for the one that hangs.
+PER_NODE=4 drills hosts --only hung

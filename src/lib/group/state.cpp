@@ -38,9 +38,9 @@ Group::State::State(Passkey /*passkey*/, group::GroupParts parts, group::GroupHo
     collectives_.drop_collected(cause);
   });
   core_.surroundings().memory = lanes_.own().memory;
-  core_.surroundings().post_others = [this] {
+  core_.surroundings().post_others = [this](int held_up_by) {
     if (!host_.all_groups) return;
-    for (Group& other : host_.all_groups()) other.state().post_calls();
+    for (Group& other : host_.all_groups()) other.state().post_calls(held_up_by);
   };
 }
 
@@ -83,9 +83,9 @@ std::optional<Error> Group::State::broken_by() {
   return lock ? core_.broken() : std::nullopt;
 }
 
-void Group::State::post_calls() {
+void Group::State::post_calls(int held_up_by) {
   const auto lock = access_.try_lock();
-  if (lock && !access_.is_destroyed() && !core_.broken()) group::post_calls(core_.surroundings());
+  if (lock && !access_.is_destroyed() && !core_.broken()) group::post_calls(core_.surroundings(), held_up_by);
 }
 
 Work Group::State::work_of(group::PendingPtr pending) {

@@ -70,8 +70,9 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   void leave();
   // The error that broke it. Also nothing while a call of another thread uses the group.
   std::optional<Error> broken_by();
-  // Lets others compare these calls with theirs, unless a thread uses the group.
-  void post_calls();
+  // Lets others compare these calls with theirs, and know which rank of the job this one waits for, unless a thread
+  // uses the group.
+  void post_calls(int held_up_by);
 
  private:
   class Passkey {};  // make_shared() needs a public constructor, which nobody else may call

@@ -4,11 +4,13 @@
 #include <barrier>
 #include <functional>
 #include <latch>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -247,6 +249,43 @@ TEST_CASE("diagnosis: a rank of another host that waits in an earlier call, and 
   CHECK(seen(here(2, false), {3}).first == 0);
   // The store is lost before it has told of rank 3, which may have said as much as rank 2.
   CHECK(seen(nullptr, {0, 2, 3}, "calls/3").first == -1);
+}
+
+TEST_CASE("diagnosis: who waits on another host in another group says for whom, and is not to blame", "[group]") {
+  // The ranks of the group are 10 to 13 of the job. This one, 11, waits for 10, which is on another host.
+  const auto accused = [](const std::map<int, int>& held_up_by) {
+    Surroundings surroundings = without_page(1, 4, col::make_memory_store());
+    surroundings.group = "row";
+    for (auto& peer : surroundings.peers) peer.global_rank = 10 + peer.rank;
+    for (const auto& [rank, held] : held_up_by) {
+      col::group::Calls calls;
+      if (rank != 0) calls.runs.push_back({1, 3, "what all ranks call"});
+      calls.held_up_by = held;
+      surroundings.scope->set(fmt::format("calls/{}", rank), calls.encode());
+    }
+    col::group::Operation barrier;
+    barrier.collective = true;
+    barrier.sequence = 3;
+    barrier.text = "barrier";
+    barrier.counterparts = {0, 2, 3};
+    try {
+      Diagnosis(surroundings, {barrier}).on_timeout(1s);
+    } catch (const Error& error) {
+      return std::tuple(error.rank(), error.world_rank(), error.message());
+    }
+    return std::tuple(-2, -2, std::string());
+  };
+  const auto [member, of_job, text] = accused({{0, 13}, {2, -1}, {3, -1}});
+  CHECK(member == 3);
+  CHECK(text.find("rank 0 may not have entered it; rank 0 waits for others, and in the end for rank 13 of the job") !=
+        std::string::npos);
+  // Somebody outside of this group; a chain; a circle; this rank itself.
+  CHECK(std::get<1>(accused({{0, 7}, {2, -1}, {3, -1}})) == 7);
+  CHECK(std::get<0>(accused({{0, 12}, {2, 13}, {3, -1}})) == 3);
+  CHECK(std::get<0>(accused({{0, 12}, {2, 10}, {3, -1}})) == 0);
+  CHECK(std::get<0>(accused({{0, 11}, {2, -1}, {3, -1}})) == 0);
+  // Nobody is known to be behind; but one that waits in the same call knows more.
+  CHECK(std::get<1>(accused({{2, 7}})) == 7);
 }
 
 TEST_CASE("diagnosis: a rank that is behind names the one that left too early, by what the others call", "[group]") {

@@ -115,14 +115,16 @@ void clear_board(Surroundings& surroundings) noexcept {
   }
 }
 
-void post_calls(Surroundings& surroundings) {
+void post_calls(Surroundings& surroundings, int held_up_by) {
   std::uint64_t made = surroundings.history.last();
   for (const auto& [to, count] : surroundings.sent) made += count;
-  if (surroundings.posted_calls == made) return;
+  if (surroundings.posted_calls == made && surroundings.posted_holdup == held_up_by) return;
   Calls calls = surroundings.history.calls(surroundings.rank, surroundings.size());
   calls.sent = surroundings.sent;
+  calls.held_up_by = held_up_by;
   surroundings.scope->set(calls_key(surroundings.rank), calls.encode());
   surroundings.posted_calls = made;
+  surroundings.posted_holdup = held_up_by;
 }
 
 std::optional<Error> leave_board(Surroundings& surroundings, bool broken, const std::optional<Error>& why) noexcept {

@@ -77,6 +77,13 @@ Diagnosis::Diagnosis(Surroundings& surroundings, Describe describe)
 Diagnosis::Diagnosis(Surroundings& surroundings, std::vector<Operation> operations)
     : surroundings_(surroundings), operations_(std::move(operations)), seen_(operations_.size()) {}
 
+Diagnosis::~Diagnosis() {
+  if (held_up_by_ < 0 || std::uncaught_exceptions() > exceptions_) return;
+  held_up_by_ = -1;
+  const store::CallLimit limit(kStoreTime);
+  post();
+}
+
 void Diagnosis::describe() {
   if (!describe_) return;
   operations_ = describe_();
@@ -117,16 +124,25 @@ bool Diagnosis::look() {
 }
 
 // For ranks that wait for this rank in other groups.
-void Diagnosis::say_who_holds_up(bool thorough) const {
-  if (surroundings_.record == nullptr) return;
+void Diagnosis::say_who_holds_up(bool thorough) {
   const auto holdup = find_holdup(surroundings_, operations_, thorough);
-  surroundings_.record->held_up_by(holdup ? holdup->activity.rank : -1);
+  int rank = holdup ? holdup->activity.rank : -1;
+  // Those of other hosts do not see this host's records.
+  const std::vector<int> hosts = hosts_of(surroundings_.peers);
+  if (std::any_of(hosts.begin(), hosts.end(), [](int host) { return host != 0; })) {
+    const store::CallLimit limit(kStoreTime);
+    held_up_by_ = world_rank_of(accuse());
+    post();
+    // A rank that gives up is not seen to wait any more.
+    if (thorough && rank < 0) rank = held_up_by_;
+  }
+  if (surroundings_.record != nullptr) surroundings_.record->held_up_by(rank);
 }
 
 void Diagnosis::post() {
   look_at_store([&](Store&) {
-    post_calls(surroundings_);
-    if (surroundings_.post_others) surroundings_.post_others();
+    post_calls(surroundings_, held_up_by_);
+    if (surroundings_.post_others) surroundings_.post_others(held_up_by_);
   });
   if (posted_) return;
   posted_ = true;
@@ -357,15 +373,7 @@ void Diagnosis::on_timeout(Duration budget) {
   look_for_lost_peer();
   look_for_mismatch(true);
   say_who_holds_up(true);
-  std::set<int> absent, unknown;
-  for (const Operation& operation : operations_) {
-    for (const int rank : operation.counterparts) {
-      const Presence there = presence(operation, rank);
-      if (there == Presence::absent) absent.insert(rank);
-      if (there == Presence::unknown) unknown.insert(rank);
-    }
-  }
-  const Accused culprit = accuse({absent.begin(), absent.end()}, {unknown.begin(), unknown.end()});
+  const Accused culprit = accuse();
   const Operation& first = operations_.front();
   throw Error(ErrorCode::timeout,
               fmt::format("{}{}{} (operation {}) timed out after {}: {}{}; look at what the missing do, or raise "
@@ -398,6 +406,52 @@ std::string Diagnosis::waiting_messages() const {
 }
 
 // Finds the responsible rank.
+Diagnosis::Accused Diagnosis::accuse() {
+  std::set<int> absent, unknown;
+  for (const Operation& operation : operations_) {
+    for (const int rank : operation.counterparts) {
+      const Presence there = presence(operation, rank);
+      if (there == Presence::absent) absent.insert(rank);
+      if (there == Presence::unknown) unknown.insert(rank);
+    }
+  }
+  return follow(accuse({absent.begin(), absent.end()}, {unknown.begin(), unknown.end()}));
+}
+
+int Diagnosis::world_rank_of(const Accused& accused) const {
+  return accused.rank < 0 ? accused.world_rank
+                          : surroundings_.peers[static_cast<std::size_t>(accused.rank)].global_rank;
+}
+
+// The rank of the job that a member waits for in the end; -1: it does not wait, or nobody knows.
+int Diagnosis::awaited_by(int member) const {
+  if (const auto activity = surroundings_.activity_of(member)) {
+    if (activity->held_up_by >= 0) return activity->held_up_by;
+    if (activity->state != State::waiting) return -1;
+  }
+  const auto heard = heard_.find(member);
+  return heard == heard_.end() ? -1 : heard->second->held_up_by;
+}
+
+// Who is accused may itself wait, in another group, and for a rank on another host.
+Diagnosis::Accused Diagnosis::follow(Accused accused) const {
+  const int first = world_rank_of(accused);
+  int last = first, links = 0;
+  for (int next = first; next >= 0 && links <= surroundings_.size(); ++links) {
+    last = next;
+    next = awaited_by(surroundings_.rank_of(last));
+  }
+  // In a circle nobody is to blame more than the first, and this rank knows that it waits.
+  const bool is_circle = links > surroundings_.size();
+  if (last == first || is_circle || surroundings_.rank_of(last) == surroundings_.rank) return accused;
+  accused.who +=
+      fmt::format("; rank {} waits for others, and in the end for rank {} of the job",
+                  accused.rank < 0 ? fmt::format("{} of the job", first) : std::to_string(accused.rank), last);
+  accused.rank = surroundings_.rank_of(last);
+  accused.world_rank = accused.rank < 0 ? last : -1;
+  return accused;
+}
+
 Diagnosis::Accused Diagnosis::accuse(const std::vector<int>& absent, const std::vector<int>& unknown) const {
   const auto holdup = find_holdup(surroundings_, operations_, true);
   const int outsider = holdup && holdup->member < 0 ? holdup->activity.rank : -1;
@@ -424,7 +478,12 @@ Diagnosis::Accused Diagnosis::accuse(const std::vector<int>& absent, const std::
   // But not if the store has told of some only.
   const bool all_heard = operation.collective && !missing.empty() && !surroundings_.store_is_mute();
   const int behind = sure || all_heard ? furthest_behind(missing, !sure) : -1;
-  if (behind < 0) return {-1, who};
+  if (behind < 0) {
+    // Those who wait in this call, too, may know more: follow() asks whom they wait for.
+    missing.insert(missing.end(), operation.counterparts.begin(), operation.counterparts.end());
+    const auto waits = std::find_if(missing.begin(), missing.end(), [this](int rank) { return awaited_by(rank) >= 0; });
+    return {waits == missing.end() ? -1 : *waits, who};
+  }
   return {behind, fmt::format("{}; rank {} is furthest behind", who, behind)};
 }
 

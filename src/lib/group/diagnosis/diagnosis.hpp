@@ -14,9 +14,13 @@
 // A rank that has lost a connection leaves the group, so the ranks that wait for it lose their connection to it. Each
 // rank writes on the board which rank it has lost. The rank at the end of that chain, which writes nothing, is the one
 // that is gone.
+//
+// A rank may wait in another group for a rank on another host, whose records are not to be seen here. So a rank that
+// waits for long says in all of its groups for whom, if that is known by then. Others pass this on.
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -48,8 +52,10 @@ struct Surroundings {
   std::uint64_t last_compared = 0;          // number of the call for which compare_first() was last called; 0: none
   History history = {};                     // of this rank's collective calls
   MessageCounts sent = {}, received = {};
-  std::uint64_t posted_calls = 0;          // how many of both are on the board
-  std::function<void()> post_others = {};  // posts the calls of this process's other groups
+  std::uint64_t posted_calls = 0;  // how many of both are on the board
+  int posted_holdup = -1;          // Calls::held_up_by there
+  // Posts the calls of this process's other groups, with whom this rank waits for in this one.
+  std::function<void(int held_up_by)> post_others = {};
   std::optional<Deadline> ask_again = {};  // set when the store has not answered: it is left alone until then
 
   bool store_is_mute() const { return ask_again && !ask_again->expired(); }
@@ -68,8 +74,9 @@ bool is_same_group(const std::string& recorded, const std::string& group);
 // the last rank that comes here removes these for all ranks.
 void clear_board(Surroundings& surroundings) noexcept;
 
-// Writes this rank's calls on the board, for all others to see. Throws what the store throws.
-void post_calls(Surroundings& surroundings);
+// Writes this rank's calls on the board, for all others to see, and whom it waits for in the end: a rank of the job, or
+// -1. Throws what the store throws.
+void post_calls(Surroundings& surroundings, int held_up_by);
 
 // For a rank that leaves: tells the others, with the error of another group that was the reason; or, with `broken`,
 // only that it reads nothing any more. Returns the mismatch if this rank is the last to leave and the calls of the
@@ -104,6 +111,10 @@ class Diagnosis final : public WaitObserver {
   // `describe` returns what this call is. It is called once, and only if the call is slow or has failed.
   Diagnosis(Surroundings& surroundings, Describe describe);
   Diagnosis(Surroundings& surroundings, std::vector<Operation> operations);
+  // Says that this rank waits for nobody any more, unless it leaves by an error: then others may still have to be told.
+  ~Diagnosis();
+  Diagnosis(const Diagnosis&) = delete;
+  Diagnosis& operator=(const Diagnosis&) = delete;
 
   bool on_slow(Duration waited) override;
   void on_timeout(Duration budget) override;
@@ -128,7 +139,7 @@ class Diagnosis final : public WaitObserver {
   void post();
   void look_for_failure();
   void look_for_lost_peer() const;
-  void say_who_holds_up(bool thorough) const;
+  void say_who_holds_up(bool thorough);
   void look_for_mismatch(bool last_chance);
   void look_for_different_calls(bool last_chance);
   std::optional<Error> different_calls(bool last_chance);
@@ -151,7 +162,11 @@ class Diagnosis final : public WaitObserver {
     int world_rank = -1;  // rank in the job, if it is not a member
   };
   std::string waiting_messages() const;
+  Accused accuse();
   Accused accuse(const std::vector<int>& absent, const std::vector<int>& unknown) const;
+  int world_rank_of(const Accused& accused) const;
+  int awaited_by(int member) const;
+  Accused follow(Accused accused) const;
   Error with_group(const Error& error) const;
   std::optional<Error> missed_by_leaver(int rank) const;
   std::optional<Error> left_in_good_order(int rank) const;
@@ -164,6 +179,8 @@ class Diagnosis final : public WaitObserver {
   std::map<int, std::shared_ptr<const Calls>> heard_;
   std::optional<Deadline> voting_ends_;  // set when this rank sees a difference
   bool posted_ = false;
+  int held_up_by_ = -1;  // what this rank has told other hosts
+  const int exceptions_ = std::uncaught_exceptions();
 };
 
 // A Diagnosis that is made when somebody asks for it: most calls end before.
@@ -177,7 +194,7 @@ class LateDiagnosis final : public WaitObserver {
         make_([](const void* of, Surroundings& in) { return static_cast<const What*>(of)->diagnose(in); }) {}
 
   Diagnosis& get() {
-    if (!diagnosis_) diagnosis_.emplace(make_(what_, surroundings_));
+    if (!diagnosis_) diagnosis_.reset(new Diagnosis(make_(what_, surroundings_)));  // it cannot be moved
     return *diagnosis_;
   }
   bool on_slow(Duration waited) override { return get().on_slow(waited); }
@@ -187,7 +204,7 @@ class LateDiagnosis final : public WaitObserver {
   Surroundings& surroundings_;
   const void* const what_;
   Diagnosis (*const make_)(const void* what, Surroundings& surroundings);
-  std::optional<Diagnosis> diagnosis_;
+  std::unique_ptr<Diagnosis> diagnosis_;
 };
 
 // Looks now and then why an operation does not end, for a rank that does not wait for it: one that tests it again and

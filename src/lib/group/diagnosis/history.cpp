@@ -38,7 +38,7 @@ std::optional<std::string> Calls::at(std::uint64_t sequence) const {
 // A line for the whole, one with three numbers for each peer and tag, then for each run a line with numbers and the
 // text, whose length is one of them.
 std::string Calls::encode() const {
-  std::string text = fmt::format("{}{}\n", has_left ? "left" : "here", why);
+  std::string text = fmt::format("{}{} {}\n", has_left ? "left" : "here", held_up_by, why);
   for (const auto& [to, count] : sent)
     fmt::format_to(std::back_inserter(text), "{} {} {} ", to.first, to.second, count);
   text += '\n';
@@ -60,6 +60,7 @@ Calls Calls::decode(std::string_view text) {
   };
   Calls calls;
   calls.has_left = take(4) == "left";
+  read(calls.held_up_by, ' ');
   calls.why = take(std::min(text.find('\n'), text.size()));
   take(1);
   while (!text.empty() && text.front() != '\n') {

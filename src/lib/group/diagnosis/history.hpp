@@ -28,6 +28,7 @@ struct Calls {
   };
   std::vector<Run> runs = {};
   bool has_left = false;  // the group; no more calls will follow
+  int held_up_by = -1;    // the rank of the job that this one waits for in the end, as far as it knows; -1: none
   std::string why = {};   // why it has left: the error, as by encode_error(); empty: no error
 
   MessageCounts sent = {};

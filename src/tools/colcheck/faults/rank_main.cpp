@@ -137,7 +137,10 @@ void FaultRank::calls() {
   for (int number = 1; number < drill_.calls && report_.good(); ++number) call(drill_.c, number);
   if (!report_.good()) return;
   if (drill_.asks_to_call) ask("call");
-  if (drill_.descriptors_late) limit_descriptors();
+  if (drill_.descriptors_late) {
+    group_.barrier();  // all connections that it needs are there
+    limit_descriptors();
+  }
   last_call();
   if (!report_.good() || !group_) return;
   begin("barrier");

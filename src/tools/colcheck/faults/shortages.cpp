@@ -159,6 +159,7 @@ Finding run_descriptor_limit(Rank& /*rank*/, const Case& c) {
   Drill drill{.c = c, .odd = poor};
   drill.descriptors = c.variant == kStanding ? 0 : static_cast<int>(c.variant);
   drill.descriptors_late = c.variant == kStanding;
+  if (c.variant == kStanding) drill.calls = 2;  // ranks that first talk to each other connect
   JobSpec spec{.timeout = kDescriptorTimeout};
   if (c.variant == kStanding) spec.fault = fmt::format("delay:rank={},ms={}", (poor + 1) % c.ranks, kSlowMs);
   Job job(spec_of(drill, spec));
