@@ -49,4 +49,4 @@ for wire in $WIRES; do
   nothing_left
 done
 # A rank of one host waits for a rank of the other, which waits in a group of its own for the one that hangs.
-PER_NODE=4 drills hosts --only hung
+NODES=2 PER_NODE=4 drills hosts --only hung
