@@ -74,6 +74,21 @@ Surroundings without_page(int rank, int size, std::shared_ptr<col::Store> scope)
   return surroundings;
 }
 
+// What it says when it has waited in a barrier, the third call of four ranks.
+Error timeout_of_rank_1(Surroundings& surroundings) {
+  col::group::Operation barrier;
+  barrier.collective = true;
+  barrier.sequence = 3;
+  barrier.text = "barrier";
+  barrier.counterparts = {0, 2, 3};
+  try {
+    Diagnosis(surroundings, {barrier}).on_timeout(1s);
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorCode::internal, "no timeout", {}, -2);
+}
+
 // A store that is gone when it is asked for one key.
 class LosingStore final : public col::test::ForwardingStore {
  public:
@@ -219,17 +234,8 @@ TEST_CASE("diagnosis: a rank of another host that waits in an earlier call, and 
       calls.runs.push_back({1, 2, "what all ranks call"});
       surroundings.scope->set(fmt::format("calls/{}", rank), calls.encode());
     }
-    col::group::Operation barrier;
-    barrier.collective = true;
-    barrier.sequence = 3;
-    barrier.text = "barrier";
-    barrier.counterparts = {0, 2, 3};
-    try {
-      Diagnosis(surroundings, {barrier}).on_timeout(1s);
-    } catch (const Error& error) {
-      return std::pair(error.rank(), error.message());
-    }
-    return std::pair(-2, std::string());
+    const Error error = timeout_of_rank_1(surroundings);
+    return std::pair(error.rank(), error.message());
   };
   const auto here = [](std::uint64_t call_of_rank_0, bool waits) {
     auto control = col::ControlPage::in_memory(2);
@@ -263,17 +269,8 @@ TEST_CASE("diagnosis: who waits on another host in another group says for whom, 
       calls.held_up_by = held;
       surroundings.scope->set(fmt::format("calls/{}", rank), calls.encode());
     }
-    col::group::Operation barrier;
-    barrier.collective = true;
-    barrier.sequence = 3;
-    barrier.text = "barrier";
-    barrier.counterparts = {0, 2, 3};
-    try {
-      Diagnosis(surroundings, {barrier}).on_timeout(1s);
-    } catch (const Error& error) {
-      return std::tuple(error.rank(), error.world_rank(), error.message());
-    }
-    return std::tuple(-2, -2, std::string());
+    const Error error = timeout_of_rank_1(surroundings);
+    return std::tuple(error.rank(), error.world_rank(), error.message());
   };
   const auto [member, of_job, text] = accused({{0, 13}, {2, -1}, {3, -1}});
   CHECK(member == 3);
