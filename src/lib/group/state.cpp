@@ -38,9 +38,9 @@ Group::State::State(Passkey /*passkey*/, group::GroupParts parts, group::GroupHo
     collectives_.drop_collected(cause);
   });
   core_.surroundings().memory = lanes_.own().memory;
-  core_.surroundings().post_others = [this](int held_up_by) {
+  core_.surroundings().post_others = [this](std::optional<int> held_up_by, bool to_all) {
     if (!host_.all_groups) return;
-    for (Group& other : host_.all_groups()) other.state().post_calls(held_up_by);
+    for (Group& other : host_.all_groups()) other.state().post_calls(held_up_by, to_all);
   };
 }
 
@@ -83,9 +83,12 @@ std::optional<Error> Group::State::broken_by() {
   return lock ? core_.broken() : std::nullopt;
 }
 
-void Group::State::post_calls(int held_up_by) {
+void Group::State::post_calls(std::optional<int> held_up_by, bool to_all) {
+  if (core_.is_forked_child()) return;
   const auto lock = access_.try_lock();
-  if (lock && !access_.is_destroyed() && !core_.broken()) group::post_calls(core_.surroundings(), held_up_by);
+  if (!lock || access_.is_destroyed() || core_.broken()) return;
+  if (!to_all && !core_.surroundings().spans_hosts()) held_up_by.reset();
+  group::post_calls(core_.surroundings(), held_up_by);
 }
 
 Work Group::State::work_of(group::PendingPtr pending) {

@@ -72,7 +72,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   std::optional<Error> broken_by();
   // Lets others compare these calls with theirs, and know which rank of the job this one waits for, unless a thread
   // uses the group.
-  void post_calls(int held_up_by);
+  void post_calls(std::optional<int> held_up_by, bool to_all);
 
  private:
   class Passkey {};  // make_shared() needs a public constructor, which nobody else may call

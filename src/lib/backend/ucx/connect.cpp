@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "backend/interfaces.hpp"
 #include "core/duration.hpp"
 
 namespace col::ucx_backend {
@@ -45,7 +46,13 @@ bool can_watch(const ConnectRequest& request, const WaitContext& wait, const Bac
   if (request.same_host || request.peers.size() != static_cast<std::size_t>(request.size)) return false;
   const RankRecord* const record = wait.record();
   const BackendFactory* const gloo = find_backend(kWatch);
-  return (record == nullptr || record->started_as() < 0) && gloo != nullptr && !gloo->unavailable_reason();
+  if ((record != nullptr && record->started_as() >= 0) || gloo == nullptr || gloo->unavailable_reason()) return false;
+  try {
+    (void)backend::choose_interfaces(kWatch, false, names_device(request.socket_ifname) ? "" : request.socket_ifname);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
 }
 
 // For the last rank that enters.

@@ -56,7 +56,7 @@ class Farewell {
     const int rank = surroundings.rank;
     Store& scope = *surroundings.scope;
     const bool fits = words.size() < CommonMemoryExtension::kMostWords;
-    const bool has_posted = surroundings.posted_calls != 0 || !fits;
+    const bool has_posted = surroundings.has_posted || !fits;
     if (surroundings.memory != nullptr) {
       if (!fits) scope.set(calls_key(rank), words);
       const auto left = surroundings.memory->leave_words((has_posted ? kInStore : kHere) + (fits ? words : ""));
@@ -115,16 +115,18 @@ void clear_board(Surroundings& surroundings) noexcept {
   }
 }
 
-void post_calls(Surroundings& surroundings, int held_up_by) {
+void post_calls(Surroundings& surroundings, std::optional<int> held_up_by) {
   std::uint64_t made = surroundings.history.last();
   for (const auto& [to, count] : surroundings.sent) made += count;
-  if (surroundings.posted_calls == made && surroundings.posted_holdup == held_up_by) return;
+  const int awaited = held_up_by.value_or(surroundings.posted_holdup);
+  if (surroundings.posted_calls == made && surroundings.posted_holdup == awaited) return;
   Calls calls = surroundings.history.calls(surroundings.rank, surroundings.size());
   calls.sent = surroundings.sent;
-  calls.held_up_by = held_up_by;
+  calls.held_up_by = awaited;
+  surroundings.has_posted = true;
   surroundings.scope->set(calls_key(surroundings.rank), calls.encode());
   surroundings.posted_calls = made;
-  surroundings.posted_holdup = held_up_by;
+  surroundings.posted_holdup = awaited;
 }
 
 std::optional<Error> leave_board(Surroundings& surroundings, bool broken, const std::optional<Error>& why) noexcept {

@@ -52,6 +52,11 @@ bool is_same_group(const std::string& recorded, const std::string& group) {
   return recorded == group.substr(0, kRecordedName);
 }
 
+bool Surroundings::spans_hosts() const {
+  const std::vector<int> hosts = hosts_of(peers);
+  return std::any_of(hosts.begin(), hosts.end(), [](int host) { return host != 0; });
+}
+
 int Surroundings::rank_of(int global_rank) const {
   for (const PeerInfo& peer : peers) {
     if (peer.global_rank == global_rank) return peer.rank;
@@ -76,13 +81,6 @@ Diagnosis::Diagnosis(Surroundings& surroundings, Describe describe)
 
 Diagnosis::Diagnosis(Surroundings& surroundings, std::vector<Operation> operations)
     : surroundings_(surroundings), operations_(std::move(operations)), seen_(operations_.size()) {}
-
-Diagnosis::~Diagnosis() {
-  if (held_up_by_ < 0 || std::uncaught_exceptions() > exceptions_) return;
-  held_up_by_ = -1;
-  const store::CallLimit limit(kStoreTime);
-  post();
-}
 
 void Diagnosis::describe() {
   if (!describe_) return;
@@ -127,22 +125,33 @@ bool Diagnosis::look() {
 void Diagnosis::say_who_holds_up(bool thorough) {
   const auto holdup = find_holdup(surroundings_, operations_, thorough);
   int rank = holdup ? holdup->activity.rank : -1;
-  // Those of other hosts do not see this host's records.
-  const std::vector<int> hosts = hosts_of(surroundings_.peers);
-  if (std::any_of(hosts.begin(), hosts.end(), [](int host) { return host != 0; })) {
+  if (tells_) {  // those of other hosts do not see this host's records
     const store::CallLimit limit(kStoreTime);
-    held_up_by_ = world_rank_of(accuse());
-    post();
+    tell(surroundings_.spans_hosts() ? world_rank_of(accuse(thorough)) : rank);
     // A rank that gives up is not seen to wait any more.
-    if (thorough && rank < 0) rank = held_up_by_;
+    if (thorough && rank < 0) rank = told_;
   }
   if (surroundings_.record != nullptr) surroundings_.record->held_up_by(rank);
 }
 
+void Diagnosis::tell(int world_rank) {
+  if (std::exchange(told_, world_rank) == world_rank) return;
+  const bool spans_hosts = surroundings_.spans_hosts();
+  look_at_store([&](Store&) {
+    if (spans_hosts) post_calls(surroundings_, told_);
+    if (surroundings_.post_others) surroundings_.post_others(told_, spans_hosts);
+  });
+}
+
+void Diagnosis::withdraw() noexcept {
+  const store::CallLimit limit(kStoreTime);
+  tell(-1);
+}
+
 void Diagnosis::post() {
   look_at_store([&](Store&) {
-    post_calls(surroundings_, held_up_by_);
-    if (surroundings_.post_others) surroundings_.post_others(held_up_by_);
+    post_calls(surroundings_, std::nullopt);
+    if (surroundings_.post_others) surroundings_.post_others(std::nullopt, true);
   });
   if (posted_) return;
   posted_ = true;
@@ -373,7 +382,7 @@ void Diagnosis::on_timeout(Duration budget) {
   look_for_lost_peer();
   look_for_mismatch(true);
   say_who_holds_up(true);
-  const Accused culprit = accuse();
+  const Accused culprit = accuse(true);
   const Operation& first = operations_.front();
   throw Error(ErrorCode::timeout,
               fmt::format("{}{}{} (operation {}) timed out after {}: {}{}; look at what the missing do, or raise "
@@ -406,7 +415,7 @@ std::string Diagnosis::waiting_messages() const {
 }
 
 // Finds the responsible rank.
-Diagnosis::Accused Diagnosis::accuse() {
+Diagnosis::Accused Diagnosis::accuse(bool thorough) {
   std::set<int> absent, unknown;
   for (const Operation& operation : operations_) {
     for (const int rank : operation.counterparts) {
@@ -415,7 +424,7 @@ Diagnosis::Accused Diagnosis::accuse() {
       if (there == Presence::unknown) unknown.insert(rank);
     }
   }
-  return follow(accuse({absent.begin(), absent.end()}, {unknown.begin(), unknown.end()}));
+  return follow(accuse({absent.begin(), absent.end()}, {unknown.begin(), unknown.end()}, thorough));
 }
 
 int Diagnosis::world_rank_of(const Accused& accused) const {
@@ -433,29 +442,35 @@ int Diagnosis::awaited_by(int member) const {
   return heard == heard_.end() ? -1 : heard->second->held_up_by;
 }
 
-// Who is accused may itself wait, in another group, and for a rank on another host.
-Diagnosis::Accused Diagnosis::follow(Accused accused) const {
-  const int first = world_rank_of(accused);
+// Nothing: in a circle nobody is to blame more than the first, and this rank knows that it waits.
+std::optional<int> Diagnosis::end_of_chain(int first) const {
   int last = first, links = 0;
-  for (int next = first; next >= 0 && links <= surroundings_.size(); ++links) {
+  for (int next = first; next >= 0; ++links) {
+    if (links > surroundings_.size()) return std::nullopt;
     last = next;
     next = awaited_by(surroundings_.rank_of(last));
   }
-  // In a circle nobody is to blame more than the first, and this rank knows that it waits.
-  const bool is_circle = links > surroundings_.size();
-  if (last == first || is_circle || surroundings_.rank_of(last) == surroundings_.rank) return accused;
+  return surroundings_.rank_of(last) == surroundings_.rank ? std::nullopt : std::optional(last);
+}
+
+// Who is accused may itself wait, in another group, and for a rank on another host.
+Diagnosis::Accused Diagnosis::follow(Accused accused) const {
+  const int first = world_rank_of(accused);
+  const std::optional<int> last = accused.is_final ? std::nullopt : end_of_chain(first);
+  if (!last || *last == first) return accused;
   accused.who +=
       fmt::format("; rank {} waits for others, and in the end for rank {} of the job",
-                  accused.rank < 0 ? fmt::format("{} of the job", first) : std::to_string(accused.rank), last);
-  accused.rank = surroundings_.rank_of(last);
-  accused.world_rank = accused.rank < 0 ? last : -1;
+                  accused.rank < 0 ? fmt::format("{} of the job", first) : std::to_string(accused.rank), *last);
+  accused.rank = surroundings_.rank_of(*last);
+  accused.world_rank = accused.rank < 0 ? *last : -1;
   return accused;
 }
 
-Diagnosis::Accused Diagnosis::accuse(const std::vector<int>& absent, const std::vector<int>& unknown) const {
-  const auto holdup = find_holdup(surroundings_, operations_, true);
+Diagnosis::Accused Diagnosis::accuse(const std::vector<int>& absent, const std::vector<int>& unknown,
+                                     bool thorough) const {
+  const auto holdup = find_holdup(surroundings_, operations_, thorough);
   const int outsider = holdup && holdup->member < 0 ? holdup->activity.rank : -1;
-  if (holdup && holdup->activity.stopped) return {holdup->member, holdup->text(), outsider};
+  if (holdup && holdup->activity.stopped) return {holdup->member, holdup->text(), outsider, true};
   const Operation& operation = operations_.front();
   // Absent ranks that all wait themselves are not to blame, but somebody on another node is.
   const bool sure = !absent.empty() && (unknown.empty() || !operation.collective ||
@@ -468,22 +483,26 @@ Diagnosis::Accused Diagnosis::accuse(const std::vector<int>& absent, const std::
     const auto activity = surroundings_.activity_of(missing.front());
     return {missing.front(),
             fmt::format("{} {} it{}", ranks_text(missing), sure ? "did not enter" : "may not have entered",
-                        activity ? last_seen(*activity) : "")};
+                        activity ? last_seen(*activity) : ""),
+            -1, holdup.has_value()};
   }
   const std::string who =
       missing.empty() ? "all ranks have entered it, but the data did not arrive in time"
                       : fmt::format("{} {} it", ranks_text(missing), sure ? "did not enter" : "may not have entered");
-  if (holdup) return {holdup->member, fmt::format("{}; {}", who, holdup->text()), outsider};
+  if (holdup) return {holdup->member, fmt::format("{}; {}", who, holdup->text()), outsider, true};
   // A rank that waits has said what it has called: so of ranks on other nodes, one that has said less does not wait.
   // But not if the store has told of some only.
   const bool all_heard = operation.collective && !missing.empty() && !surroundings_.store_is_mute();
   const int behind = sure || all_heard ? furthest_behind(missing, !sure) : -1;
-  if (behind < 0) {
+  if (behind < 0 && operation.collective && !missing.empty()) {
     // Those who wait in this call, too, may know more: follow() asks whom they wait for.
     missing.insert(missing.end(), operation.counterparts.begin(), operation.counterparts.end());
-    const auto waits = std::find_if(missing.begin(), missing.end(), [this](int rank) { return awaited_by(rank) >= 0; });
-    return {waits == missing.end() ? -1 : *waits, who};
+    for (const int rank : missing) {
+      const int first = surroundings_.peers[static_cast<std::size_t>(rank)].global_rank;
+      if (end_of_chain(first).value_or(first) != first) return {rank, who};
+    }
   }
+  if (behind < 0) return {-1, who};
   return {behind, fmt::format("{}; rank {} is furthest behind", who, behind)};
 }
 

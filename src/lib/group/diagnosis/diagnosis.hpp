@@ -54,10 +54,13 @@ struct Surroundings {
   MessageCounts sent = {}, received = {};
   std::uint64_t posted_calls = 0;  // how many of both are on the board
   int posted_holdup = -1;          // Calls::held_up_by there
-  // Posts the calls of this process's other groups, with whom this rank waits for in this one.
-  std::function<void(int held_up_by)> post_others = {};
+  bool has_posted = false;         // anything of this
+  // Posts the calls of this process's other groups; as post_calls(). Not `to_all`: whom it waits for is for those over
+  // several hosts, as the ranks of one host see it in the records.
+  std::function<void(std::optional<int> held_up_by, bool to_all)> post_others = {};
   std::optional<Deadline> ask_again = {};  // set when the store has not answered: it is left alone until then
 
+  bool spans_hosts() const;
   bool store_is_mute() const { return ask_again && !ask_again->expired(); }
   int size() const { return static_cast<int>(peers.size()); }
 
@@ -75,8 +78,8 @@ bool is_same_group(const std::string& recorded, const std::string& group);
 void clear_board(Surroundings& surroundings) noexcept;
 
 // Writes this rank's calls on the board, for all others to see, and whom it waits for in the end: a rank of the job, or
-// -1. Throws what the store throws.
-void post_calls(Surroundings& surroundings, int held_up_by);
+// -1. Nothing: as it is there. Throws what the store throws.
+void post_calls(Surroundings& surroundings, std::optional<int> held_up_by);
 
 // For a rank that leaves: tells the others, with the error of another group that was the reason; or, with `broken`,
 // only that it reads nothing any more. Returns the mismatch if this rank is the last to leave and the calls of the
@@ -111,10 +114,10 @@ class Diagnosis final : public WaitObserver {
   // `describe` returns what this call is. It is called once, and only if the call is slow or has failed.
   Diagnosis(Surroundings& surroundings, Describe describe);
   Diagnosis(Surroundings& surroundings, std::vector<Operation> operations);
-  // Says that this rank waits for nobody any more, unless it leaves by an error: then others may still have to be told.
-  ~Diagnosis();
-  Diagnosis(const Diagnosis&) = delete;
-  Diagnosis& operator=(const Diagnosis&) = delete;
+  // From now on, a long wait says on the boards whom it waits for in the end. For one that withdraws that at its end.
+  void tell_other_hosts() noexcept { tells_ = true; }
+  // The wait has ended well: this rank waits for nobody any more.
+  void withdraw() noexcept;
 
   bool on_slow(Duration waited) override;
   void on_timeout(Duration budget) override;
@@ -140,6 +143,7 @@ class Diagnosis final : public WaitObserver {
   void look_for_failure();
   void look_for_lost_peer() const;
   void say_who_holds_up(bool thorough);
+  void tell(int world_rank);
   void look_for_mismatch(bool last_chance);
   void look_for_different_calls(bool last_chance);
   std::optional<Error> different_calls(bool last_chance);
@@ -159,13 +163,15 @@ class Diagnosis final : public WaitObserver {
   struct Accused {
     int rank = -1;  // rank in the group; -1: not known, or not a member
     std::string who;
-    int world_rank = -1;  // rank in the job, if it is not a member
+    int world_rank = -1;    // rank in the job, if it is not a member
+    bool is_final = false;  // it is seen that it does not wait, or is stopped
   };
   std::string waiting_messages() const;
-  Accused accuse();
-  Accused accuse(const std::vector<int>& absent, const std::vector<int>& unknown) const;
+  Accused accuse(bool thorough);
+  Accused accuse(const std::vector<int>& absent, const std::vector<int>& unknown, bool thorough) const;
   int world_rank_of(const Accused& accused) const;
   int awaited_by(int member) const;
+  std::optional<int> end_of_chain(int first) const;
   Accused follow(Accused accused) const;
   Error with_group(const Error& error) const;
   std::optional<Error> missed_by_leaver(int rank) const;
@@ -179,11 +185,12 @@ class Diagnosis final : public WaitObserver {
   std::map<int, std::shared_ptr<const Calls>> heard_;
   std::optional<Deadline> voting_ends_;  // set when this rank sees a difference
   bool posted_ = false;
-  int held_up_by_ = -1;  // what this rank has told other hosts
-  const int exceptions_ = std::uncaught_exceptions();
+  bool tells_ = false;
+  int told_ = -1;  // whom this wait is for, as the boards say
 };
 
-// A Diagnosis that is made when somebody asks for it: most calls end before.
+// A Diagnosis that is made when somebody asks for it: most calls end before. It lives as long as the wait, under the
+// lock of the group.
 class LateDiagnosis final : public WaitObserver {
  public:
   // `what` must outlive it, and have diagnose(), which returns the Diagnosis.
@@ -193,8 +200,18 @@ class LateDiagnosis final : public WaitObserver {
         what_(&what),
         make_([](const void* of, Surroundings& in) { return static_cast<const What*>(of)->diagnose(in); }) {}
 
+  // After an error, others may still have to be told for whom this rank has waited.
+  ~LateDiagnosis() {
+    if (diagnosis_ && std::uncaught_exceptions() <= exceptions_) diagnosis_->withdraw();
+  }
+  LateDiagnosis(const LateDiagnosis&) = delete;
+  LateDiagnosis& operator=(const LateDiagnosis&) = delete;
+
   Diagnosis& get() {
-    if (!diagnosis_) diagnosis_.reset(new Diagnosis(make_(what_, surroundings_)));  // it cannot be moved
+    if (!diagnosis_) {
+      diagnosis_.emplace(make_(what_, surroundings_));
+      diagnosis_->tell_other_hosts();
+    }
     return *diagnosis_;
   }
   bool on_slow(Duration waited) override { return get().on_slow(waited); }
@@ -204,7 +221,8 @@ class LateDiagnosis final : public WaitObserver {
   Surroundings& surroundings_;
   const void* const what_;
   Diagnosis (*const make_)(const void* what, Surroundings& surroundings);
-  std::unique_ptr<Diagnosis> diagnosis_;
+  std::optional<Diagnosis> diagnosis_;
+  const int exceptions_ = std::uncaught_exceptions();
 };
 
 // Looks now and then why an operation does not end, for a rank that does not wait for it: one that tests it again and
