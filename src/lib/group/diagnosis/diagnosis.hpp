@@ -211,6 +211,7 @@ class LateDiagnosis final : public WaitObserver {
     if (!diagnosis_) {
       diagnosis_.emplace(make_(what_, surroundings_));
       diagnosis_->tell_other_hosts();
+      exceptions_ = std::uncaught_exceptions();
     }
     return *diagnosis_;
   }
@@ -222,7 +223,7 @@ class LateDiagnosis final : public WaitObserver {
   const void* const what_;
   Diagnosis (*const make_)(const void* what, Surroundings& surroundings);
   std::optional<Diagnosis> diagnosis_;
-  const int exceptions_ = std::uncaught_exceptions();
+  int exceptions_ = 0;
 };
 
 // Looks now and then why an operation does not end, for a rank that does not wait for it: one that tests it again and
