@@ -74,15 +74,20 @@ Surroundings without_page(int rank, int size, std::shared_ptr<col::Store> scope)
   return surroundings;
 }
 
-// What it says when it has waited in a barrier, the third call of four ranks.
-Error timeout_of_rank_1(Surroundings& surroundings) {
+// The third call of a group.
+col::group::Operation barrier_with(std::vector<int> counterparts) {
   col::group::Operation barrier;
   barrier.collective = true;
   barrier.sequence = 3;
   barrier.text = "barrier";
-  barrier.counterparts = {0, 2, 3};
+  barrier.counterparts = std::move(counterparts);
+  return barrier;
+}
+
+// What it says when it has waited in a barrier of four ranks.
+Error timeout_of_rank_1(Surroundings& surroundings) {
   try {
-    Diagnosis(surroundings, {barrier}).on_timeout(1s);
+    Diagnosis(surroundings, {barrier_with({0, 2, 3})}).on_timeout(1s);
   } catch (const Error& error) {
     return error;
   }
@@ -283,6 +288,38 @@ TEST_CASE("diagnosis: who waits on another host in another group says for whom, 
   CHECK(std::get<0>(accused({{0, 11}, {2, -1}, {3, -1}})) == 0);
   // Nobody is known to be behind; but one that waits in the same call knows more.
   CHECK(std::get<1>(accused({{2, 7}})) == 7);
+}
+
+TEST_CASE("diagnosis: a wait says whom it is for as long as it lasts, and other looks leave that", "[group]") {
+  struct Call {
+    Diagnosis diagnose(Surroundings& surroundings) const { return Diagnosis(surroundings, {barrier_with({0, 2})}); }
+  };
+  Surroundings surroundings = without_page(1, 3, col::make_memory_store());  // nobody knows where they are: three hosts
+  for (auto& peer : surroundings.peers) peer.global_rank = 10 + peer.rank;
+  const auto posted = [&] {
+    return col::group::Calls::decode(surroundings.scope->get("calls/1").value_or("here -1 \n\n")).held_up_by;
+  };
+  col::group::Calls other;
+  other.runs.push_back({1, 3, "what all ranks call"});
+  surroundings.scope->set("calls/2", other.encode());
+  const Call call;
+  {
+    col::group::LateDiagnosis wait(surroundings, call);
+    wait.on_slow(100ms);
+    CHECK(posted() == -1);
+    wait.on_slow(300ms);
+    CHECK(posted() == 10);
+    call.diagnose(surroundings).look();  // of an operation that is tested meanwhile
+    CHECK(posted() == 10);
+  }
+  CHECK(posted() == -1);
+  // After an error, others that wait for this rank may still have to be told.
+  CHECK_THROWS_AS(([&] {
+                    col::group::LateDiagnosis wait(surroundings, call);
+                    wait.on_timeout(1s);
+                  }()),
+                  Error);
+  CHECK(posted() == 10);
 }
 
 TEST_CASE("diagnosis: a rank that is behind names the one that left too early, by what the others call", "[group]") {
