@@ -55,8 +55,8 @@ struct Surroundings {
   std::uint64_t posted_calls = 0;  // how many of both are on the board
   int posted_holdup = -1;          // Calls::held_up_by there
   bool has_posted = false;         // anything of this
-  // Posts the calls of this process's other groups; as post_calls(). Not `to_all`: whom it waits for is for those over
-  // several hosts, as the ranks of one host see it in the records.
+  // Posts the calls of this process's other groups, as post_calls() does. `to_all`: groups on one host get
+  // `held_up_by`, too; otherwise their ranks see it in the records.
   std::function<void(std::optional<int> held_up_by, bool to_all)> post_others = {};
   std::optional<Deadline> ask_again = {};  // set when the store has not answered: it is left alone until then
 
@@ -78,7 +78,7 @@ bool is_same_group(const std::string& recorded, const std::string& group);
 void clear_board(Surroundings& surroundings) noexcept;
 
 // Writes this rank's calls on the board, for all others to see, and whom it waits for in the end: a rank of the job, or
-// -1. Nothing: as it is there. Throws what the store throws.
+// -1. Without a value, what is posted of that stays. Throws what the store throws.
 void post_calls(Surroundings& surroundings, std::optional<int> held_up_by);
 
 // For a rank that leaves: tells the others, with the error of another group that was the reason; or, with `broken`,

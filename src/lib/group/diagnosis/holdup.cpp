@@ -67,4 +67,45 @@ std::optional<Holdup> find_holdup(const Surroundings& surroundings, const std::v
   return Holdup{*best->activity, surroundings.rank_of(best->activity->rank), best->via};
 }
 
+// ---- From host to host
+
+int Diagnosis::world_rank_of(const Accused& accused) const {
+  return accused.rank < 0 ? accused.world_rank
+                          : surroundings_.peers[static_cast<std::size_t>(accused.rank)].global_rank;
+}
+
+// The rank of the job that a member waits for in the end; -1: it does not wait, or nobody knows.
+int Diagnosis::awaited_by(int member) const {
+  if (const auto activity = surroundings_.activity_of(member)) {
+    if (activity->held_up_by >= 0) return activity->held_up_by;
+    if (activity->state != State::waiting) return -1;
+  }
+  const auto heard = heard_.find(member);
+  return heard == heard_.end() ? -1 : heard->second->held_up_by;
+}
+
+// Nothing: in a circle nobody is to blame more than the first, and this rank knows that it waits.
+std::optional<int> Diagnosis::end_of_chain(int first) const {
+  int last = first, links = 0;
+  for (int next = first; next >= 0; ++links) {
+    if (links > surroundings_.size()) return std::nullopt;
+    last = next;
+    next = awaited_by(surroundings_.rank_of(last));
+  }
+  return surroundings_.rank_of(last) == surroundings_.rank ? std::nullopt : std::optional(last);
+}
+
+// Who is accused may itself wait, in another group, and for a rank on another host.
+Diagnosis::Accused Diagnosis::follow(Accused accused) const {
+  const int first = world_rank_of(accused);
+  const std::optional<int> last = accused.is_final ? std::nullopt : end_of_chain(first);
+  if (!last || *last == first) return accused;
+  accused.who +=
+      fmt::format("; rank {} waits for others, and in the end for rank {} of the job",
+                  accused.rank < 0 ? fmt::format("{} of the job", first) : std::to_string(accused.rank), *last);
+  accused.rank = surroundings_.rank_of(*last);
+  accused.world_rank = accused.rank < 0 ? *last : -1;
+  return accused;
+}
+
 }  // namespace col::group
