@@ -27,29 +27,30 @@ struct Event {
     wait,       // until the counter of `owner` has reached `step`
     wait_done,  // the same for the counter done, unless what learn has read says so already
     tell,       // this rank's own counter reaches `step`
-    write,      // part `part` of the slot of `owner` in step `step`
+    write,      // part `part` of the data of `owner` in step `step`
     read,
-    note,   // this rank's counter done goes into the header of its slot: a write
-    learn,  // and is read out of the header of the slot of `owner`: a read
+    note,   // this rank's counter done goes into its header: a write
+    learn,  // and is read out of the header of `owner`: a read
   };
   Kind kind{};
   CounterKind counter{};
   int owner = 0;
   std::uint64_t step = 0;
   int part = 0;
+  bool in_header = false;  // the data is there, not in a slot
 
   bool operator==(const Event&) const = default;
 };
 using Program = std::vector<Event>;
 
 // The state of a run; copied where runs have a beginning in common.
-template <int kRanks, int kSlotCount>
+template <int kRanks, int kSlotCount, int kHeaderCount>
 class Execution {
  public:
   // `base`: the step that all ranks have just done.
   explicit Execution(std::uint64_t base) {
     for (Owner& owner : owners_) {
-      for (int slot = 0; slot < kSlotCount; ++slot) owner.ready[slot].begin(0), owner.folded[slot].begin(0);
+      for (int header = 0; header < kHeaderCount; ++header) owner.ready[header].begin(0), owner.folded[header].begin(0);
       owner.done.begin(base);
     }
     for (Rank& rank : ranks_) rank.seen_done.fill(base);
@@ -81,7 +82,7 @@ class Execution {
  private:
   // By rank: how many of its events come before.
   using Clock = std::array<std::uint32_t, kRanks>;
-  static constexpr int kParts = kRanks + 1;  // the last one is the header
+  static constexpr int kParts = kRanks + 1;  // of data; the last one is what else a header has
 
   static void join(Clock& clock, const Clock& other) {
     for (std::size_t r = 0; r < kRanks; ++r) clock[r] = std::max(clock[r], other[r]);
@@ -133,15 +134,16 @@ class Execution {
     Accesses all{};
   };
   // Parts are cut anew in each step, so accesses of two steps are taken to touch the same bytes.
-  struct Slot {
+  struct Place {
     StepAccesses newest, before;
     Accesses older{};
     std::uint64_t noted_done = 0;
   };
   struct Owner {
-    std::array<Counter<4>, kSlotCount> ready, folded;
-    Counter<32> done;
-    std::array<Slot, kSlotCount> slots{};
+    std::array<Counter<4>, kHeaderCount> ready, folded;
+    Counter<64> done;
+    std::array<Place, kHeaderCount> headers{};
+    std::array<Place, kSlotCount> slots{};
   };
   struct Rank {
     Clock clock{};
@@ -167,8 +169,9 @@ class Execution {
   bool try_event(int rank, const Event& event) {
     Rank& own = ranks_[static_cast<std::size_t>(rank)];
     Owner& owner = owners_[static_cast<std::size_t>(event.owner)];
-    const auto index = static_cast<std::size_t>(event.step % kSlotCount);
-    Slot& slot = owner.slots[index];
+    const auto index = static_cast<std::size_t>(event.step % kHeaderCount);
+    Place& header = owner.headers[index];
+    Place& data = event.in_header ? header : owner.slots[static_cast<std::size_t>(event.step % kSlotCount)];
     std::uint64_t& seen = own.seen_done[static_cast<std::size_t>(event.owner)];
     ++own.clock[static_cast<std::size_t>(rank)];
     switch (event.kind) {
@@ -186,35 +189,35 @@ class Execution {
           tell(rank, event, event.counter == CounterKind::ready ? owner.ready[index] : owner.folded[index]);
         return true;
       case Event::Kind::note:
-        slot.noted_done = owner.done.value() + static_cast<std::uint64_t>(event.part);
-        access(rank, event, slot, kRanks, true);
+        header.noted_done = owner.done.value() + static_cast<std::uint64_t>(event.part);
+        access(rank, event, header, kRanks, true);
         return true;
       case Event::Kind::learn:
-        access(rank, event, slot, kRanks, false);
-        seen = std::max(seen, slot.noted_done);
+        access(rank, event, header, kRanks, false);
+        seen = std::max(seen, header.noted_done);
         return true;
       default:
-        access(rank, event, slot, event.part, event.kind == Event::Kind::write);
+        access(rank, event, data, event.part, event.kind == Event::Kind::write);
         return true;
     }
   }
 
-  void access(int rank, const Event& event, Slot& slot, int part, bool writes) {
-    if (event.step > slot.newest.step) {
-      join(slot.older.writes, slot.before.all.writes);
-      join(slot.older.reads, slot.before.all.reads);
-      slot.before = slot.newest;
-      slot.newest = {.step = event.step};
+  void access(int rank, const Event& event, Place& place, int part, bool writes) {
+    if (event.step > place.newest.step) {
+      join(place.older.writes, place.before.all.writes);
+      join(place.older.reads, place.before.all.reads);
+      place.before = place.newest;
+      place.newest = {.step = event.step};
     }
-    if (event.step < slot.before.step) {
-      problem_ = "touches a slot that has long been used again: " + show(rank, event);
+    if (event.step < place.before.step) {
+      problem_ = "touches a place that has long been used again: " + show(rank, event);
       return;
     }
-    const bool is_newest = event.step == slot.newest.step;
-    StepAccesses& same = is_newest ? slot.newest : slot.before;
+    const bool is_newest = event.step == place.newest.step;
+    StepAccesses& same = is_newest ? place.newest : place.before;
     Accesses& here = same.parts[static_cast<std::size_t>(part)];
     const Clock& now = ranks_[static_cast<std::size_t>(rank)].clock;
-    for (const Accesses* other : {&slot.older, &(is_newest ? slot.before : slot.newest).all, &here}) {
+    for (const Accesses* other : {&place.older, &(is_newest ? place.before : place.newest).all, &here}) {
       if (comes_before(other->writes, now) && (!writes || comes_before(other->reads, now))) continue;
       problem_ = "nothing orders it with another access: " + show(rank, event);
       return;

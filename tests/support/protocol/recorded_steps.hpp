@@ -18,13 +18,14 @@ struct Call {
   int root = 0;
   std::uint64_t steps = 1;
   bool scaled = false;  // each rank's own input goes through its slot, too
+  bool small = false;   // the headers have all data
 };
 
 inline std::string show(const Call& call) {
   constexpr std::array kNames = {"fold_all",   "fold_slices", "fold_slices_at", "fold_at",    "fold_own",
                                  "fold_lower", "from_root",   "to_root",        "between_all"};
-  return fmt::format("{}(root {}, {} steps{})", kNames[static_cast<std::size_t>(call.form)], call.root, call.steps,
-                     call.scaled ? ", scaled" : "");
+  return fmt::format("{}(root {}, {} steps{}{})", kNames[static_cast<std::size_t>(call.form)], call.root, call.steps,
+                     call.scaled ? ", scaled" : "", call.small ? ", small" : "");
 }
 
 inline shm_backend::Pattern pattern_of(const Call& call, int rank, int size) {
@@ -33,8 +34,8 @@ inline shm_backend::Pattern pattern_of(const Call& call, int rank, int size) {
   return pattern;
 }
 
-// A Port of steps.hpp, which finds everything that it waits for. What Movement reads and writes of the slots: slices or
-// blocks are parts, by rank; everything else is all parts of a slot.
+// A Port of steps.hpp, which finds everything that it waits for. What Movement reads and writes of the data: slices or
+// blocks are parts, by rank; everything else is all parts of it.
 class RecordingPort {
  public:
   RecordingPort(const Call& call, int rank, int size, Program& program)
@@ -81,7 +82,10 @@ class RecordingPort {
   }
 
  protected:
-  void add(const Event& event) { program_.push_back(event); }
+  void add(Event event) {
+    event.in_header = call_.small;
+    program_.push_back(event);
+  }
   void tell(CounterKind counter, std::uint64_t step) { add({Event::Kind::tell, counter, rank_, step}); }
   bool in_parts() const {
     return call_.form == shm_backend::Form::fold_slices || call_.form == shm_backend::Form::fold_slices_at ||

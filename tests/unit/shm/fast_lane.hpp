@@ -178,9 +178,9 @@ class FastLane {
     std::uint64_t sum = 0;
     for (int rank = 0; rank < size_; ++rank) {
       sum += area.done(rank).step.load(std::memory_order_relaxed);
-      for (std::uint64_t slot = 0; slot < shm_backend::kSlots; ++slot)
-        sum += area.slot(rank, slot).ready.load(std::memory_order_relaxed) +
-               area.slot(rank, slot).folded.load(std::memory_order_relaxed);
+      for (std::uint64_t slot = 0; slot < shm_backend::kHeaders; ++slot)
+        sum += area.header(rank, slot).ready.load(std::memory_order_relaxed) +
+               area.header(rank, slot).folded.load(std::memory_order_relaxed);
     }
     return sum;
   }

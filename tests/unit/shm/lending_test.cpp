@@ -15,6 +15,7 @@
 
 #include "backend/shm/native/lending.hpp"
 #include "backend/shm/native/steps.hpp"
+#include "backend/shm/segment/layout.hpp"
 #include "support/catch.hpp"
 #include "support/protocol/state_space.hpp"
 
@@ -145,7 +146,8 @@ class Recorder {
   bool is(Fault fault) const { return setting_.fault == fault; }
   int last_peer() const { return (rank_ + setting_.size - 1) % setting_.size; }
   void meet(std::uint64_t step) {
-    shm::Course(shm::pattern_of(shm::Form::between_all, rank_, setting_.size, 0), {rank_, setting_.size, 0}, step, 1)
+    shm::Course(shm::pattern_of(shm::Form::between_all, rank_, setting_.size, 0), {rank_, setting_.size, 0}, step, 1,
+                shm::kHeaders)
         .move_on(*this);
   }
   void access(int peer) { add(setting_.writes ? Kind::write : Kind::read, peer); }

@@ -33,12 +33,13 @@ plant 'collective == again.collective' '(FAULT || collective == again.collective
 plant 'root == again.root' '(FAULT || root == again.root)'
 # 8: does not move its own block. 9: takes the way of another call. 10: uses a step again.
 plant 'if (!own_comes_last_) moving_->move_own();' 'if (!own_comes_last_ && !FAULT) moving_->move_own();'
-plant 'begin_course(Part::slots, known.pattern, moving_->steps());' \
-  'begin_course(Part::slots, FAULT ? course_.pattern() : known.pattern, moving_->steps());'
+plant 'begin_course(Part::slots, known.pattern,' 'begin_course(Part::slots, FAULT ? course_.pattern() : known.pattern,'
 plant 'next_step_ += steps;' 'next_step_ += FAULT && begun_ != nullptr ? steps - 1 : steps;'
 
 # 11: a call that ends at once stays begun. 12: it ends before its peers have come.
 plant $'    return false;\n  }\n  begun_ = nullptr;' $'    return false;\n  }\n  if (!FAULT) begun_ = nullptr;'
 plant 'has_looked_ = !conflict_;' 'has_looked_ = !conflict_; if (FAULT) return true;'
+# 13: writes to a slot that others may still read.
+plant 'known.reuse);' 'FAULT ? kHeaders : known.reuse);'
 
 printf '%s\n' "$text" >"$result"

@@ -181,7 +181,7 @@ TEST_CASE("native: where a rank says that its data is, others stay inside of its
   const std::size_t bytes = 4096, room = area.slot_bytes() - bytes;
   for (const std::uint64_t offset :
        {std::uint64_t{0}, std::uint64_t{64}, std::uint64_t{room}, std::uint64_t{room + 1}, ~std::uint64_t{0}}) {
-    area.slot(1, 3).offset = offset;
+    area.header(1, 3).offset = offset;
     CHECK(area.data(1, 3, bytes) == area.slot_data(1, 3) + std::min<std::uint64_t>(offset, room));
   }
 }

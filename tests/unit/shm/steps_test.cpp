@@ -19,12 +19,10 @@ using namespace col;
 using namespace col::test;
 using shm_backend::Course;
 using shm_backend::Form;
-using shm_backend::kReuse;
+using shm_backend::kHeaders;
 using shm_backend::kSlots;
 
 namespace {
-
-static_assert(kReuse == kSlots);
 
 constexpr std::array kForms = {Form::fold_all,  Form::fold_slices, Form::fold_slices_at,
                                Form::fold_at,   Form::fold_own,    Form::fold_lower,
@@ -37,28 +35,36 @@ bool is_fold(Form form) {
   return form != Form::from_root && form != Form::to_root && form != Form::between_all;
 }
 
-std::vector<Call> all_calls(int size, const std::vector<std::uint64_t>& steps, bool scaled_too = true) {
+// `small`: with data that headers hold, too.
+std::vector<Call> all_calls(int size, const std::vector<std::uint64_t>& steps, bool scaled_too = true,
+                            bool small_too = true) {
   std::vector<Call> calls;
-  for (const Form form : kForms) {
-    for (int root = 0; root < (is_rooted(form) ? size : 1); ++root) {
-      for (const std::uint64_t count : steps) {
-        calls.push_back({form, root, count, false});
-        if (scaled_too && is_fold(form)) calls.push_back({form, root, count, true});
+  for (const bool small : {false, true}) {
+    if (small && !small_too) continue;
+    for (const Form form : kForms) {
+      for (int root = 0; root < (is_rooted(form) ? size : 1); ++root) {
+        for (const std::uint64_t count : steps) {
+          calls.push_back({form, root, count, false, small});
+          if (scaled_too && is_fold(form)) calls.push_back({form, root, count, true, small});
+        }
       }
     }
   }
   return calls;
 }
 
-const std::vector<std::uint64_t> kAllLengths = {1, 2, 3, 4, 5, 9};
+const std::vector<std::uint64_t> kAllLengths = {1, 2, 3, 4, 5, 9, 17};
 
+// The course takes it that there are so many slots and headers.
 template <class Port, int kRanks>
-void record(const Call& call, std::uint64_t first, std::array<Program, kRanks>& programs) {
+void record(const Call& call, std::uint64_t first, std::array<Program, kRanks>& programs, std::uint64_t slots = kSlots,
+            std::uint64_t headers = kHeaders) {
   for (int rank = 0; rank < kRanks; ++rank) {
     Program& program = programs[static_cast<std::size_t>(rank)];
     program.clear();
     Port port(call, rank, kRanks, program);
-    Course(pattern_of(call, rank, kRanks), {rank, kRanks, call.root}, first, call.steps).move_on(port);
+    Course(pattern_of(call, rank, kRanks), {rank, kRanks, call.root}, first, call.steps, call.small ? headers : slots)
+        .move_on(port);
   }
 }
 
@@ -68,12 +74,16 @@ struct Finding {
   std::uint64_t sequences = 0, events = 0;
 };
 
-template <class Port, int kRanks, int kSlotCount = static_cast<int>(kSlots)>
+// In memory with kSlotCount slots and kHeaderCount headers.
+template <class Port, int kRanks, int kSlotCount = static_cast<int>(kSlots),
+          int kHeaderCount = static_cast<int>(kHeaders)>
 class Search {
  public:
-  using Run = Execution<kRanks, kSlotCount>;
+  using Run = Execution<kRanks, kSlotCount, kHeaderCount>;
 
-  Search(std::vector<Call> calls, int depth, std::uint64_t base = 0) : calls_(std::move(calls)), depth_(depth) {
+  Search(std::vector<Call> calls, int depth, std::uint64_t base = 0, std::uint64_t slots = kSlotCount,
+         std::uint64_t headers = kHeaderCount)
+      : calls_(std::move(calls)), depth_(depth), slots_(slots), headers_(headers) {
     descend(Run(base), base + 1, depth);
   }
   const Finding& finding() const { return finding_; }
@@ -87,7 +97,7 @@ class Search {
       return;
     }
     for (const Call& call : calls_) {
-      record<Port, kRanks>(call, first, programs_);
+      record<Port, kRanks>(call, first, programs_, slots_, headers_);
       Run run = begun;
       run.run(programs_);
       path_[static_cast<std::size_t>(depth_ - depth)] = &call;
@@ -104,14 +114,15 @@ class Search {
 
   const std::vector<Call> calls_;
   const int depth_;
+  const std::uint64_t slots_, headers_;  // for the courses
   std::array<Program, kRanks> programs_;
   std::array<const Call*, 8> path_{};
   Finding finding_;
 };
 
-template <int kRanks>
+template <int kRanks, int kSlotCount = static_cast<int>(kSlots), int kHeaderCount = static_cast<int>(kHeaders)>
 void check_all(const std::vector<Call>& calls, int depth, std::uint64_t base = 0) {
-  const Search<RecordingPort, kRanks> search(calls, depth, base);
+  const Search<RecordingPort, kRanks, kSlotCount, kHeaderCount> search(calls, depth, base);
   INFO(kRanks << " ranks, " << depth << " of " << calls.size() << " calls");
   CHECK(search.finding().problem == "");
   std::uint64_t expected = 1;
@@ -123,14 +134,14 @@ template <int kRanks>
 std::string random_run(std::uint64_t seed, std::uint64_t base, int calls) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::uint64_t n) { return std::uniform_int_distribution<std::uint64_t>(0, n - 1)(random); };
-  Execution<kRanks, kSlots> run(base);
+  Execution<kRanks, kSlots, kHeaders> run(base);
   std::array<Program, kRanks> programs;
   std::uint64_t first = base + 1;
   std::string path;
   for (int i = 0; i < calls; ++i) {
     const Form form = kForms[below(kForms.size())];
     const Call call{form, is_rooted(form) ? static_cast<int>(below(kRanks)) : 0,
-                    below(4) == 0 ? 1 + below(20) : 1 + below(3), is_fold(form) && below(3) == 0};
+                    below(4) == 0 ? 1 + below(20) : 1 + below(3), is_fold(form) && below(3) == 0, below(2) == 0};
     record<RecordingPort, kRanks>(call, first, programs);
     run.run(programs);
     first += call.steps;
@@ -289,13 +300,21 @@ TEST_CASE("steps: after any two calls, two ranks and three, every pair of access
 }
 
 TEST_CASE("steps: after any three calls", "[shm]") {
-  check_all<2>(all_calls(2, kAllLengths), 3);
-  check_all<3>(all_calls(3, {1, 2, 5}, false), 3);
+  check_all<2>(all_calls(2, {1, 3, 5, 17}), 3);
+  check_all<3>(all_calls(3, {1, 2, 5}, false, false), 3);
+  check_all<3>(all_calls(3, {1, 17}, false), 3);
 }
 
 TEST_CASE("steps: after any five calls of one step, the fifth of which uses the slots of the first again", "[shm]") {
-  check_all<2>(all_calls(2, {1}, false), 5);
-  check_all<3>(all_calls(3, {1}, false), 5);
+  check_all<2>(all_calls(2, {1}, false, false), 5);
+  check_all<3>(all_calls(3, {1}, false, false), 5);
+}
+
+// With fewer of both, for a smaller space: nothing depends on how many there are.
+TEST_CASE("steps: after any calls of one step that use the slots and then the headers again", "[shm]") {
+  check_all<2, 2, 3>(all_calls(2, {1}, false), 5);
+  check_all<2, 2, 4>(all_calls(2, {1}, false), 5);
+  check_all<3, 2, 3>(all_calls(3, {1}, false), 4);
 }
 
 TEST_CASE("steps: in long random sequences of calls of up to nine ranks, with counters of any size", "[shm]") {
@@ -325,7 +344,8 @@ TEST_CASE("steps: a course that stops at its waits does the same, in the same or
     for (int rank = 0; rank < kRanks; ++rank) {
       Program parts;
       LatePort port(call, rank, kRanks, parts, random);
-      Course course(pattern_of(call, rank, kRanks), {rank, kRanks, call.root}, kFirst, call.steps);
+      Course course(pattern_of(call, rank, kRanks), {rank, kRanks, call.root}, kFirst, call.steps,
+                    call.small ? kHeaders : kSlots);
       while (!course.move_on(port)) ++stops;
       CHECK((parts == whole[static_cast<std::size_t>(rank)]));
     }
@@ -350,7 +370,13 @@ TEST_CASE("steps: planted bugs are found", "[shm]") {
   CHECK(found<PutsItsOwnSliceToo>() == "");
 }
 
-TEST_CASE("steps: slots that are one fewer than kReuse are found", "[shm]") {
-  const Search<RecordingPort, 2, static_cast<int>(kSlots) - 1> search(all_calls(2, kAllLengths), 1);
-  CHECK(says(search.finding().problem, kUnordered));
+TEST_CASE("steps: slots or headers that are one fewer than a course takes them to be are found", "[shm]") {
+  constexpr int kS = static_cast<int>(kSlots), kH = static_cast<int>(kHeaders);
+  const Search<RecordingPort, 2, kS - 1, kH> fewer_slots(all_calls(2, kAllLengths), 1, 0, kSlots, kHeaders);
+  CHECK(says(fewer_slots.finding().problem, kUnordered));
+  const Search<RecordingPort, 2, kS, kH - 1> fewer_headers(all_calls(2, kAllLengths), 1, 0, kSlots, kHeaders);
+  CHECK(says(fewer_headers.finding().problem, kUnordered));
+  // Long data that waits for as few as short data.
+  const Search<RecordingPort, 2> too_far(all_calls(2, kAllLengths), 1, 0, kHeaders, kHeaders);
+  CHECK(says(too_far.finding().problem, kUnordered));
 }

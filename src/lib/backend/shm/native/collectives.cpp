@@ -64,8 +64,6 @@ constexpr std::size_t kRootedParts = 8;
 // The real Port of steps.hpp.
 template <class Moves>
 class Collectives::Port {
-  static_assert(kReuse == kSlots);
-
  public:
   Port(Collectives& own, const Moves& moves, std::uint64_t fingerprint)
       : own_(own), area_(own.area_), moves_(moves), fingerprint_(fingerprint) {}
@@ -90,23 +88,23 @@ class Collectives::Port {
 
   void put(std::uint64_t index, std::uint64_t step) {
     moves_.put(index, step);
-    SlotHeader& slot = area_.slot(own_.rank_, step);
-    slot.fingerprint = fingerprint_;
-    slot.done = area_.done(own_.rank_).step.load(std::memory_order_relaxed);
+    StepHeader& header = area_.header(own_.rank_, step);
+    header.fingerprint = fingerprint_;
+    header.done = area_.done(own_.rank_).step.load(std::memory_order_relaxed);
   }
-  void tell_ready(std::uint64_t step) { tell(area_.slot(own_.rank_, step).ready, step); }
-  void tell_folded(std::uint64_t step) { tell(area_.slot(own_.rank_, step).folded, step); }
+  void tell_ready(std::uint64_t step) { tell(area_.header(own_.rank_, step).ready, step); }
+  void tell_folded(std::uint64_t step) { tell(area_.header(own_.rank_, step).folded, step); }
   void tell_done(std::uint64_t step) { tell(area_.done(own_.rank_).step, step); }
 
   bool wait_ready(int peer, std::uint64_t step) {
-    const SlotHeader& slot = area_.slot(peer, step);
-    if (!is_there(slot.ready, step, peer)) return false;
-    if (slot.fingerprint != fingerprint_) throw OtherCall{peer};
+    const StepHeader& header = area_.header(peer, step);
+    if (!is_there(header.ready, step, peer)) return false;
+    if (header.fingerprint != fingerprint_) throw OtherCall{peer};
     std::uint64_t& seen = own_.seen_done_[static_cast<std::size_t>(peer)];
-    seen = std::max(seen, slot.done);
+    seen = std::max(seen, header.done);
     return true;
   }
-  bool wait_folded(int peer, std::uint64_t step) { return is_there(area_.slot(peer, step).folded, step, peer); }
+  bool wait_folded(int peer, std::uint64_t step) { return is_there(area_.header(peer, step).folded, step, peer); }
 
   void fold(std::uint64_t index, std::uint64_t step) { moves_.fold(index, step); }
   void take(std::uint64_t index, std::uint64_t step, int peer) { moves_.take(index, step, peer); }
@@ -117,7 +115,9 @@ class Collectives::Port {
     const Awaited awaited{&counter, value, peer};
     if (awaited.is_there()) return true;
     const int looks = own_.looks();
-    if (looks > 0 && looks_without_pause([&] { return awaited.is_there(); })) return true;
+    // Not where one rank writes and another one only looks: the looks would fetch the line away between two stores.
+    const bool exchanges = own_.course_.pattern().puts;
+    if (exchanges && looks > 0 && looks_without_pause([&] { return awaited.is_there(); })) return true;
     for (int i = 0; i < looks; ++i) {
       pause_briefly();
       if (awaited.is_there()) return true;
@@ -320,7 +320,7 @@ bool Collectives::move_on_to(std::uint64_t number, WaitContext* wait, bool looks
 
 // The next call is mostly like this one.
 void Collectives::want_next_slot() const noexcept {
-  want_line(&area_.slot(rank_, next_step_));
+  want_line(&area_.header(rank_, next_step_));
   const std::size_t bytes = part_ == Part::slots ? moving_->slot_bytes() : 0;
   // Those who only take are still at it when this rank has ended: they need the way for themselves.
   if (bytes <= kInlineBytes || bytes > (course_.reads() ? kWantedBytes : kWantedBytes / 2)) return;
@@ -369,7 +369,7 @@ void Collectives::begin_again(const Remembered& known, const Request& request) {
   own_comes_last_ = known.own_comes_last;
   if (!own_comes_last_) moving_->move_own();
   if (moving_->is_large() && known.pattern.puts) widen_slots();
-  begin_course(Part::slots, known.pattern, moving_->steps());
+  begin_course(Part::slots, known.pattern, moving_->steps(), known.reuse);
 }
 
 bool Collectives::begin_at_once(const Request& request) noexcept {
@@ -411,6 +411,7 @@ void Collectives::remember(Remembered& place) {
   place.root = request.root;
   place.movement.emplace(*movement_);
   place.pattern = course_.pattern();
+  place.reuse = Area::reuse_of(movement_->slot_bytes());
   place.own_comes_last = own_comes_last_;
 }
 
@@ -433,7 +434,7 @@ void Collectives::begin(const Request& request) {
   own.addresses = CmaCollective::addresses(request);
   own.identity = cma_.identity();
   others_may_write_ = may_be_symmetric_;
-  begin_meeting(Part::telling);
+  begin_meeting(Part::telling, sizeof(Presence));
 }
 
 // Returns whether the call has ended.
@@ -471,14 +472,14 @@ bool Collectives::walk(const Moves& moves) {
   return course_.move_on(port);
 }
 
-void Collectives::begin_course(Part part, const Pattern& pattern, std::uint64_t steps) {
+void Collectives::begin_course(Part part, const Pattern& pattern, std::uint64_t steps, std::uint64_t reuse) {
   part_ = part;
-  course_ = Course(pattern, {rank_, size_, head_->root}, next_step_, steps);
+  course_ = Course(pattern, {rank_, size_, head_->root}, next_step_, steps, reuse);
   next_step_ += steps;
 }
 
-void Collectives::begin_meeting(Part part) {
-  begin_course(part, pattern_of(Form::between_all, rank_, size_, head_->root), 1);
+void Collectives::begin_meeting(Part part, std::size_t bytes) {
+  begin_course(part, pattern_of(Form::between_all, rank_, size_, head_->root), 1, Area::reuse_of(bytes));
 }
 
 // All ranks have told where their buffers are: each does its share, if all can reach what they need. Otherwise the call
@@ -488,7 +489,7 @@ void Collectives::do_share(WaitContext* wait) {
     SymmetricCollective symmetric(*head_, heap_, tuning_, rank_, size_, presences_, sources_);
     if (symmetric.possible()) {
       borrow([&](const auto& rest) { symmetric.run(rest); }, wait);
-      return begin_meeting(Part::confirming_writes);
+      return begin_meeting(Part::confirming_writes, sizeof(Presence));
     }
   }
   others_may_write_ = false;  // all know that it is not possible
@@ -502,7 +503,7 @@ void Collectives::do_share(WaitContext* wait) {
   bool all_read = false;
   borrow([&](const auto& rest) { all_read = by_cma.run(cma_, rest); }, wait);
   presences_[static_cast<std::size_t>(rank_)].identity.reaches_all = all_read ? 1 : 0;
-  begin_meeting(Part::confirming_reads);
+  begin_meeting(Part::confirming_reads, sizeof(Presence));
 }
 
 // A rank's share of a call that works on others' memory.
@@ -515,7 +516,7 @@ void Collectives::borrow(const Work& work, WaitContext* wait) {
 void Collectives::begin_with_slots() {
   if (!row_of(head_->collective).has_private_counts()) return begin_moving(Movement::length_of(*head_, size_));
   set_counts();
-  begin_meeting(Part::counting);
+  begin_meeting(Part::counting, sent_.size() * sizeof(std::uint64_t));
 }
 
 // Every rank tells all others how much it sends to each of them: then all know the longest block, and each that it gets
@@ -567,7 +568,7 @@ void Collectives::begin_moving(std::size_t length) {
     claim_slots(movement.slot_bytes());
     if (movement.is_large()) widen_slots();
   }
-  begin_course(Part::slots, pattern, movement.steps());
+  begin_course(Part::slots, pattern, movement.steps(), Area::reuse_of(movement.slot_bytes()));
 }
 
 // Takes the memory for going onward, once calls have wanted it for some time. Not where ranks share a processor, which

@@ -86,6 +86,7 @@ class Collectives {
     int root = 0;
     std::optional<Movement> movement = {};
     Pattern pattern = {};
+    std::uint64_t reuse = 0;
     bool own_comes_last = false, may_be_symmetric = false;
 
     bool is_of(const Request& again) const noexcept;
@@ -111,8 +112,9 @@ class Collectives {
   bool move_head_on(WaitContext* wait);
   template <class Moves>
   bool walk(const Moves& moves);
-  void begin_course(Part part, const Pattern& pattern, std::uint64_t steps);
-  void begin_meeting(Part part);
+  void begin_course(Part part, const Pattern& pattern, std::uint64_t steps, std::uint64_t reuse);
+  // `bytes`: what each rank tells at most.
+  void begin_meeting(Part part, std::size_t bytes);
   void do_share(WaitContext* wait);
   template <class Work>
   void borrow(const Work& work, WaitContext* wait);

@@ -22,11 +22,11 @@ class Telling {
 
   void put(std::uint64_t /*index*/, std::uint64_t step) const {
     static_assert(sizeof(Told) <= kInlineBytes);
-    if (!told_.empty()) std::memcpy(area_.slot(rank_, step).inline_data, &told_[at(rank_)], sizeof(Told));
+    if (!told_.empty()) std::memcpy(area_.header(rank_, step).inline_data, &told_[at(rank_)], sizeof(Told));
   }
   void fold(std::uint64_t /*index*/, std::uint64_t /*step*/) const {}
   void take(std::uint64_t /*index*/, std::uint64_t step, int peer) const {
-    if (!told_.empty()) std::memcpy(&told_[at(peer)], area_.slot(peer, step).inline_data, sizeof(Told));
+    if (!told_.empty()) std::memcpy(&told_[at(peer)], area_.header(peer, step).inline_data, sizeof(Told));
   }
 
  private:

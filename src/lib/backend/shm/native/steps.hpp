@@ -1,9 +1,9 @@
 // The protocol of all collectives over shared memory: the order in which a rank waits, works and tells.
 //
-//   put   waits until nobody reads the slot any more, writes the input into it, tells `ready`
+//   put   waits until nobody reads the place any more that it uses again, writes the input into it, tells `ready`
 //   fold  waits until the inputs are there, reduces them in rank order, tells `folded` if others take the result
 //   take  waits for inputs or results of others and copies them out
-//   then tells `done`, which put waits for, kSlots steps later
+//   then tells `done`, which put waits for, kSlots or kHeaders steps later
 //
 // Steps overlap: while a rank folds one step, the inputs of the next one arrive. A rank without a part in a step, or in
 // a whole collective, only tells `done`. There is no other synchronisation. Nothing relies on the waits of another
@@ -89,8 +89,6 @@ constexpr Pattern pattern_of(Form form, int rank, int size, int root) noexcept {
 
 // ---- The protocol
 
-inline constexpr std::uint64_t kReuse = 4;  // kSlots: a slot is used again after this many steps
-
 // What a Port does. `step` counts from 1 over all collectives of the group, and `index` from 0 within this one. The
 // waits return whether what they wait for is there; what comes after one must not happen before it has returned true.
 //
@@ -136,12 +134,15 @@ constexpr int peer_at(Peers peers, const Shape& shape, int index) noexcept {
 class Course {
  public:
   Course() = default;
-  // The first of the `steps` steps has the number `first`.
-  Course(const Pattern& pattern, const Shape& shape, std::uint64_t first, std::uint64_t steps) noexcept
+  // The first of the `steps` steps has the number `first`. `reuse`: after how many steps, of this course and the next
+  // ones, this rank writes again where it has put its input (Area::reuse_of()).
+  Course(const Pattern& pattern, const Shape& shape, std::uint64_t first, std::uint64_t steps,
+         std::uint64_t reuse) noexcept
       : pattern_(pattern),
         shape_(shape),
         first_(first),
         steps_(steps),
+        reuse_(reuse),
         fold_lag_(pattern.puts && steps > 1 ? 1 : 0),
         take_lag_(fold_lag_ + (pattern.takes_results && steps > 1 ? 1 : 0)),
         reads_(pattern.folds != Peers::none || pattern.takes != Peers::none) {}
@@ -182,7 +183,7 @@ class Course {
   bool put(Port& port) {
     if (pattern_.puts && turn_ < steps_) {
       const std::uint64_t step = first_ + turn_;
-      if (step > kReuse && !port.wait_done(step - kReuse)) return false;
+      if (step > reuse_ && !port.wait_done(step - reuse_)) return false;
       port.put(turn_, step);
       port.tell_ready(step);
     }
@@ -219,7 +220,7 @@ class Course {
 
   Pattern pattern_;
   Shape shape_;
-  std::uint64_t first_ = 0, steps_ = 0;
+  std::uint64_t first_ = 0, steps_ = 0, reuse_ = 0;
   std::uint64_t fold_lag_ = 0, take_lag_ = 0;  // how many turns after its put a step is folded and taken
   bool reads_ = false;
   Part part_ = Part::begin;

@@ -6,8 +6,8 @@
 // The segment of a group that was made from this one's ranks lies in the nursery (nursery.hpp). What all its ranks
 // touch in their first call is in few pages there, and the rest takes no memory before it is used:
 //
-//   SegmentHeader | RankPlace per rank | AreaHeader | StepsDone per rank | kSlots SlotHeaders per rank | last words per
-//   rank | RingIndices per ordered pair | ring of bytes per ordered pair | the data of kSlots slots per rank
+//   SegmentHeader | RankPlace per rank | AreaHeader | StepsDone per rank | kHeaders StepHeaders per rank | last words
+//   per rank | RingIndices per ordered pair | ring of bytes per ordered pair | the data of kSlots slots per rank
 //
 // Everything in it is an atomic, or is written by one rank and read by others in the order that an atomic gives. There
 // are no locks: a rank that is killed at any instruction blocks nobody.
@@ -92,20 +92,25 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std
 
 // ---- The area: the part that collectives use
 //
-//   AreaHeader | StepsDone per rank | per rank: kSlots SlotHeaders, the data of kSlots slots
+//   AreaHeader | StepsDone per rank | per rank: kHeaders StepHeaders, the data of kSlots slots
 //
 // All collectives of a group are cut into steps. Steps are counted from 1 over the whole life of the group: every rank
-// goes through every step, even if it has nothing to do in it. Step s uses slot s mod kSlots of each rank. Only a rank
-// itself writes its slots and its StepsDone.
+// goes through every step, even if it has nothing to do in it. Step s uses header s mod kHeaders of each rank, and slot
+// s mod kSlots if its data is too long for a header. Only a rank itself writes its headers, its slots and its
+// StepsDone.
 
 // A power of two. With two slots, every rank would wait for the slowest one in each step. With more than four, the
 // slots of a step would have left the second-level cache before they are used again, where that is not what is wanted.
 inline constexpr std::size_t kSlots = 4;
 
+// A power of two. More than slots, so that a rank that need not wait for others is not held up by those who are a few
+// steps behind: decision 0044 has the times.
+inline constexpr std::size_t kHeaders = 16;
+
 // The data of a small step is in the same cache line as the flag that announces it, and arrives with it.
 inline constexpr std::size_t kInlineBytes = 104;
 
-struct alignas(kLine) SlotHeader {
+struct alignas(kLine) StepHeader {
   std::atomic<std::uint64_t> ready;  // the last step whose input is here
   std::uint64_t fingerprint;         // of the call that the step is part of
   std::uint64_t done;                // the owner's StepsDone when it wrote this; saves readers a look
@@ -116,7 +121,7 @@ struct alignas(kLine) SlotHeader {
   // The last step whose result is here, in the place that the owner's own input would have.
   alignas(kLine) std::atomic<std::uint64_t> folded;
 };
-static_assert(sizeof(SlotHeader) == 2 * kLine);
+static_assert(sizeof(StepHeader) == 2 * kLine);
 
 // The last step for which this rank has nothing left to read; this holds for all earlier steps too.
 struct alignas(kLine) StepsDone {
@@ -127,8 +132,8 @@ struct alignas(kLine) StepsDone {
     std::atomic<std::uint64_t> number;  // from 1; 0 while it is written
     std::atomic<std::uint64_t> fingerprint;
   };
-  // One more than slots, because a rank that only puts may be that far ahead.
-  static constexpr std::size_t kKeptCalls = kSlots + 1;
+  // One more than headers, because a rank that only puts may be that far ahead.
+  static constexpr std::size_t kKeptCalls = kHeaders + 1;
   Call calls[kKeptCalls];
 
   // For the owner. Each store is a release: a rank that sees a fingerprint also sees that the entry was invalid before
@@ -148,15 +153,14 @@ struct alignas(kLine) StepsDone {
     return fingerprint;
   }
 };
-static_assert(sizeof(StepsDone) == kLine);
 
 struct alignas(kLine) AreaHeader {
   std::atomic<std::uint32_t> sleepers;  // ranks that sleep in a collective, or are about to
 };
 
-// One page, for the headers of all slots of a rank.
+// One page, for all headers of a rank.
 inline constexpr std::size_t kSlotsHeader = 4096;
-static_assert(kSlots * sizeof(SlotHeader) <= kSlotsHeader);
+static_assert(kHeaders * sizeof(StepHeader) <= kSlotsHeader);
 
 // One rank's view of the area. It is a value; the memory belongs to the segment.
 class Area {
@@ -181,7 +185,7 @@ class Area {
         data_(data),
         size_(static_cast<std::size_t>(size)),
         slot_bytes_(slot_bytes),
-        header_stride_(kSlots * sizeof(SlotHeader)),
+        header_stride_(kHeaders * sizeof(StepHeader)),
         data_stride_(kSlots * slot_bytes) {}
 
   // How much of each slot is taken from the machine at the beginning, from the number of ranks and this machine's
@@ -201,7 +205,7 @@ class Area {
   static std::size_t bytes_for(int size, std::size_t slot_bytes) noexcept;
   // What is at `base` where the area is in two pieces.
   static std::size_t headers_bytes(int size) noexcept {
-    return sizeof(AreaHeader) + static_cast<std::size_t>(size) * (sizeof(StepsDone) + kSlots * sizeof(SlotHeader));
+    return sizeof(AreaHeader) + static_cast<std::size_t>(size) * (sizeof(StepsDone) + kHeaders * sizeof(StepHeader));
   }
   // The bytes before the parts of the ranks.
   static std::size_t common_bytes(int size) noexcept {
@@ -218,24 +222,29 @@ class Area {
   StepsDone& done(int rank) const noexcept {
     return reinterpret_cast<StepsDone*>(base_ + sizeof(AreaHeader))[static_cast<std::size_t>(rank)];
   }
-  SlotHeader& slot(int rank, std::uint64_t step) const noexcept {
-    return reinterpret_cast<SlotHeader*>(headers_ + static_cast<std::size_t>(rank) * header_stride_)[index(step)];
+  StepHeader& header(int rank, std::uint64_t step) const noexcept {
+    const std::size_t index = step & (kHeaders - 1);
+    return reinterpret_cast<StepHeader*>(headers_ + static_cast<std::size_t>(rank) * header_stride_)[index];
+  }
+  // After how many steps a rank writes to the same place again as in one with so many bytes.
+  static constexpr std::uint64_t reuse_of(std::size_t bytes) noexcept {
+    return bytes <= kInlineBytes ? kHeaders : kSlots;
   }
   // Puts data of a step of `bytes` by `write(where)`, so far into a rank's slot, and returns what that does. The others
   // find it there: they are told last. They look at the header all the time, and would fetch its line meanwhile.
   template <class Write>
   auto put_data(int rank, std::uint64_t step, std::size_t bytes, std::size_t offset, const Write& write) const {
-    SlotHeader& header = slot(rank, step);
-    if (bytes <= kInlineBytes) return write(header.inline_data);
+    StepHeader& own = header(rank, step);
+    if (bytes <= kInlineBytes) return write(own.inline_data);
     const auto result = write(slot_data(rank, index(step)) + offset);
-    header.offset = offset;
+    own.offset = offset;
     return result;
   }
   // Where that is: inside of the slot, whatever a rank that went wrong has written. Requires: the rank has put it.
   std::byte* data(int rank, std::uint64_t step, std::size_t bytes) const noexcept {
-    SlotHeader& header = slot(rank, step);
-    if (bytes <= kInlineBytes) return header.inline_data;
-    return slot_data(rank, index(step)) + std::min<std::size_t>(header.offset, slot_bytes_ - bytes);
+    StepHeader& its = header(rank, step);
+    if (bytes <= kInlineBytes) return its.inline_data;
+    return slot_data(rank, index(step)) + std::min<std::size_t>(its.offset, slot_bytes_ - bytes);
   }
   std::byte* slot_data(int rank, std::size_t slot) const noexcept {
     return data_ + static_cast<std::size_t>(rank) * data_stride_ + slot * slot_bytes_;

@@ -125,7 +125,7 @@ void Area::construct() const noexcept {
 }
 
 void Area::construct_part(int rank) const noexcept {
-  for (std::uint64_t step = 0; step < kSlots; ++step) new (&slot(rank, step)) SlotHeader{};
+  for (std::uint64_t step = 0; step < kHeaders; ++step) new (&header(rank, step)) StepHeader{};
 }
 
 // ---- The segment
