@@ -18,6 +18,8 @@
 
 #include <fmt/format.h>
 
+#include "backend/shm/segment/layout.hpp"
+
 namespace col::test {
 
 enum class CounterKind : std::uint8_t { ready, folded, done };
@@ -37,7 +39,7 @@ struct Event {
   int owner = 0;
   std::uint64_t step = 0;
   int part = 0;
-  bool in_header = false;  // the data is there, not in a slot
+  shm_backend::Place place = shm_backend::Place::slot;  // of the data
 
   bool operator==(const Event&) const = default;
 };
@@ -46,6 +48,8 @@ using Program = std::vector<Event>;
 // The state of a run; copied where runs have a beginning in common.
 template <int kRanks, int kSlotCount, int kHeaderCount>
 class Execution {
+  static_assert(kHeaderCount % kSlotCount == 0);
+
  public:
   // `base`: the step that all ranks have just done.
   explicit Execution(std::uint64_t base) {
@@ -134,7 +138,7 @@ class Execution {
     Accesses all{};
   };
   // Parts are cut anew in each step, so accesses of two steps are taken to touch the same bytes.
-  struct Place {
+  struct Memory {
     StepAccesses newest, before;
     Accesses older{};
     std::uint64_t noted_done = 0;
@@ -142,8 +146,7 @@ class Execution {
   struct Owner {
     std::array<Counter<4>, kHeaderCount> ready, folded;
     Counter<64> done;
-    std::array<Place, kHeaderCount> headers{};
-    std::array<Place, kSlotCount> slots{};
+    std::array<Memory, kHeaderCount> headers{}, parts{};  // part i is in slot i mod kSlotCount
   };
   struct Rank {
     Clock clock{};
@@ -170,8 +173,7 @@ class Execution {
     Rank& own = ranks_[static_cast<std::size_t>(rank)];
     Owner& owner = owners_[static_cast<std::size_t>(event.owner)];
     const auto index = static_cast<std::size_t>(event.step % kHeaderCount);
-    Place& header = owner.headers[index];
-    Place& data = event.in_header ? header : owner.slots[static_cast<std::size_t>(event.step % kSlotCount)];
+    Memory& header = owner.headers[index];
     std::uint64_t& seen = own.seen_done[static_cast<std::size_t>(event.owner)];
     ++own.clock[static_cast<std::size_t>(rank)];
     switch (event.kind) {
@@ -197,12 +199,21 @@ class Execution {
         seen = std::max(seen, header.noted_done);
         return true;
       default:
-        access(rank, event, data, event.part, event.kind == Event::Kind::write);
+        access_data(rank, event, owner, event.kind == Event::Kind::write);
         return true;
     }
   }
 
-  void access(int rank, const Event& event, Place& place, int part, bool writes) {
+  // Of a slot, all its parts are touched.
+  void access_data(int rank, const Event& event, Owner& owner, bool writes) {
+    const auto index = static_cast<std::size_t>(event.step % kHeaderCount);
+    if (event.place == shm_backend::Place::header) return access(rank, event, owner.headers[index], event.part, writes);
+    if (event.place == shm_backend::Place::part) return access(rank, event, owner.parts[index], event.part, writes);
+    for (std::size_t part = index % kSlotCount; part < kHeaderCount && problem_.empty(); part += kSlotCount)
+      access(rank, event, owner.parts[part], event.part, writes);
+  }
+
+  void access(int rank, const Event& event, Memory& place, int part, bool writes) {
     if (event.step > place.newest.step) {
       join(place.older.writes, place.before.all.writes);
       join(place.older.reads, place.before.all.reads);

@@ -17,15 +17,16 @@ struct Call {
   shm_backend::Form form{};
   int root = 0;
   std::uint64_t steps = 1;
-  bool scaled = false;  // each rank's own input goes through its slot, too
-  bool small = false;   // the headers have all data
+  bool scaled = false;                                  // each rank's own input goes through its slot, too
+  shm_backend::Place place = shm_backend::Place::slot;  // of the data
 };
 
 inline std::string show(const Call& call) {
   constexpr std::array kNames = {"fold_all",   "fold_slices", "fold_slices_at", "fold_at",    "fold_own",
                                  "fold_lower", "from_root",   "to_root",        "between_all"};
+  constexpr std::array kPlaces = {", in headers", ", in parts", ""};
   return fmt::format("{}(root {}, {} steps{}{})", kNames[static_cast<std::size_t>(call.form)], call.root, call.steps,
-                     call.scaled ? ", scaled" : "", call.small ? ", small" : "");
+                     call.scaled ? ", scaled" : "", kPlaces[static_cast<std::size_t>(call.place)]);
 }
 
 inline shm_backend::Pattern pattern_of(const Call& call, int rank, int size) {
@@ -83,7 +84,7 @@ class RecordingPort {
 
  protected:
   void add(Event event) {
-    event.in_header = call_.small;
+    event.place = call_.place;
     program_.push_back(event);
   }
   void tell(CounterKind counter, std::uint64_t step) { add({Event::Kind::tell, counter, rank_, step}); }

@@ -21,6 +21,8 @@ using shm_backend::Course;
 using shm_backend::Form;
 using shm_backend::kHeaders;
 using shm_backend::kSlots;
+using shm_backend::Place;
+using shm_backend::Reuse;
 
 namespace {
 
@@ -35,17 +37,17 @@ bool is_fold(Form form) {
   return form != Form::from_root && form != Form::to_root && form != Form::between_all;
 }
 
-// `small`: with data that headers hold, too.
+const std::vector<Place> kPlaces = {Place::slot, Place::part, Place::header};
+
 std::vector<Call> all_calls(int size, const std::vector<std::uint64_t>& steps, bool scaled_too = true,
-                            bool small_too = true) {
+                            const std::vector<Place>& places = kPlaces) {
   std::vector<Call> calls;
-  for (const bool small : {false, true}) {
-    if (small && !small_too) continue;
+  for (const Place place : places) {
     for (const Form form : kForms) {
       for (int root = 0; root < (is_rooted(form) ? size : 1); ++root) {
         for (const std::uint64_t count : steps) {
-          calls.push_back({form, root, count, false, small});
-          if (scaled_too && is_fold(form)) calls.push_back({form, root, count, true, small});
+          calls.push_back({form, root, count, false, place});
+          if (scaled_too && is_fold(form)) calls.push_back({form, root, count, true, place});
         }
       }
     }
@@ -55,16 +57,13 @@ std::vector<Call> all_calls(int size, const std::vector<std::uint64_t>& steps, b
 
 const std::vector<std::uint64_t> kAllLengths = {1, 2, 3, 4, 5, 9, 17};
 
-// The course takes it that there are so many slots and headers.
 template <class Port, int kRanks>
-void record(const Call& call, std::uint64_t first, std::array<Program, kRanks>& programs, std::uint64_t slots = kSlots,
-            std::uint64_t headers = kHeaders) {
+void record(const Call& call, std::uint64_t first, std::uint64_t reuse, std::array<Program, kRanks>& programs) {
   for (int rank = 0; rank < kRanks; ++rank) {
     Program& program = programs[static_cast<std::size_t>(rank)];
     program.clear();
     Port port(call, rank, kRanks, program);
-    Course(pattern_of(call, rank, kRanks), {rank, kRanks, call.root}, first, call.steps, call.small ? headers : slots)
-        .move_on(port);
+    Course(pattern_of(call, rank, kRanks), {rank, kRanks, call.root}, first, call.steps, reuse).move_on(port);
   }
 }
 
@@ -81,23 +80,24 @@ class Search {
  public:
   using Run = Execution<kRanks, kSlotCount, kHeaderCount>;
 
-  Search(std::vector<Call> calls, int depth, std::uint64_t base = 0, std::uint64_t slots = kSlotCount,
-         std::uint64_t headers = kHeaderCount)
-      : calls_(std::move(calls)), depth_(depth), slots_(slots), headers_(headers) {
-    descend(Run(base), base + 1, depth);
+  // The courses take what they use to be as `places` says.
+  Search(std::vector<Call> calls, int depth, std::uint64_t base = 0, Reuse places = Reuse(kSlotCount, kHeaderCount))
+      : calls_(std::move(calls)), depth_(depth) {
+    descend(Run(base), base + 1, places, depth);
   }
   const Finding& finding() const { return finding_; }
 
  private:
   // All continuations of what `begun` has done. That a sequence comes to its end does not depend on later calls, so
   // each call is run to its end before the next one begins.
-  void descend(const Run& begun, std::uint64_t first, int depth) {
+  void descend(const Run& begun, std::uint64_t first, const Reuse& before, int depth) {
     if (depth == 0) {
       ++finding_.sequences;
       return;
     }
     for (const Call& call : calls_) {
-      record<Port, kRanks>(call, first, programs_, slots_, headers_);
+      Reuse places = before;
+      record<Port, kRanks>(call, first, places.of(call.place, first, call.steps), programs_);
       Run run = begun;
       run.run(programs_);
       path_[static_cast<std::size_t>(depth_ - depth)] = &call;
@@ -106,7 +106,7 @@ class Search {
         for (int i = 0; i <= depth_ - depth; ++i) finding_.problem += show(*path_[static_cast<std::size_t>(i)]) + ", ";
         finding_.problem += run.problem();
       } else {
-        descend(run, first + call.steps, depth - 1);
+        descend(run, first + call.steps, places, depth - 1);
       }
       if (!finding_.problem.empty()) return;
     }
@@ -114,7 +114,6 @@ class Search {
 
   const std::vector<Call> calls_;
   const int depth_;
-  const std::uint64_t slots_, headers_;  // for the courses
   std::array<Program, kRanks> programs_;
   std::array<const Call*, 8> path_{};
   Finding finding_;
@@ -136,13 +135,15 @@ std::string random_run(std::uint64_t seed, std::uint64_t base, int calls) {
   const auto below = [&](std::uint64_t n) { return std::uniform_int_distribution<std::uint64_t>(0, n - 1)(random); };
   Execution<kRanks, kSlots, kHeaders> run(base);
   std::array<Program, kRanks> programs;
+  Reuse places(kSlots, kHeaders);
   std::uint64_t first = base + 1;
   std::string path;
   for (int i = 0; i < calls; ++i) {
     const Form form = kForms[below(kForms.size())];
     const Call call{form, is_rooted(form) ? static_cast<int>(below(kRanks)) : 0,
-                    below(4) == 0 ? 1 + below(20) : 1 + below(3), is_fold(form) && below(3) == 0, below(2) == 0};
-    record<RecordingPort, kRanks>(call, first, programs);
+                    below(4) == 0 ? 1 + below(20) : 1 + below(3), is_fold(form) && below(3) == 0,
+                    kPlaces[below(kPlaces.size())]};
+    record<RecordingPort, kRanks>(call, first, places.of(call.place, first, call.steps), programs);
     run.run(programs);
     first += call.steps;
     if (!run.problem().empty()) return fmt::format("call {}: {}: {}", i, show(call), run.problem());
@@ -300,21 +301,22 @@ TEST_CASE("steps: after any two calls, two ranks and three, every pair of access
 }
 
 TEST_CASE("steps: after any three calls", "[shm]") {
-  check_all<2>(all_calls(2, {1, 3, 5, 17}), 3);
-  check_all<3>(all_calls(3, {1, 2, 5}, false, false), 3);
-  check_all<3>(all_calls(3, {1, 17}, false), 3);
+  check_all<2>(all_calls(2, {1, 5, 17}, false), 3);
+  check_all<3>(all_calls(3, {1, 2, 5}, false, {Place::slot}), 3);
+  check_all<3>(all_calls(3, {1}, false), 3);
 }
 
 TEST_CASE("steps: after any five calls of one step, the fifth of which uses the slots of the first again", "[shm]") {
-  check_all<2>(all_calls(2, {1}, false, false), 5);
-  check_all<3>(all_calls(3, {1}, false, false), 5);
+  check_all<2>(all_calls(2, {1}, false, {Place::slot}), 5);
+  check_all<3>(all_calls(3, {1}, false, {Place::slot}), 5);
 }
 
 // With fewer of both, for a smaller space: nothing depends on how many there are.
-TEST_CASE("steps: after any calls of one step that use the slots and then the headers again", "[shm]") {
-  check_all<2, 2, 3>(all_calls(2, {1}, false), 5);
-  check_all<2, 2, 4>(all_calls(2, {1}, false), 5);
-  check_all<3, 2, 3>(all_calls(3, {1}, false), 4);
+TEST_CASE("steps: after any calls of one step that use the slots and then their parts and the headers again", "[shm]") {
+  check_all<2, 1, 2>(all_calls(2, {1}, false), 4);
+  check_all<2, 2, 4>(all_calls(2, {1}, false, {Place::slot, Place::part}), 5);
+  check_all<2, 2, 4>(all_calls(2, {1}, false, {Place::header}), 5);
+  check_all<3, 1, 2>(all_calls(3, {1}, false), 3);
 }
 
 TEST_CASE("steps: in long random sequences of calls of up to nine ranks, with counters of any size", "[shm]") {
@@ -340,12 +342,12 @@ TEST_CASE("steps: a course that stops at its waits does the same, in the same or
   for (const Call& call : all_calls(kRanks, kAllLengths)) {
     INFO(show(call));
     std::array<Program, kRanks> whole;
-    record<RecordingPort, kRanks>(call, kFirst, whole);
+    const std::uint64_t reuse = Reuse(kSlots, kHeaders).of(call.place, kFirst, call.steps);
+    record<RecordingPort, kRanks>(call, kFirst, reuse, whole);
     for (int rank = 0; rank < kRanks; ++rank) {
       Program parts;
       LatePort port(call, rank, kRanks, parts, random);
-      Course course(pattern_of(call, rank, kRanks), {rank, kRanks, call.root}, kFirst, call.steps,
-                    call.small ? kHeaders : kSlots);
+      Course course(pattern_of(call, rank, kRanks), {rank, kRanks, call.root}, kFirst, call.steps, reuse);
       while (!course.move_on(port)) ++stops;
       CHECK((parts == whole[static_cast<std::size_t>(rank)]));
     }
@@ -370,13 +372,38 @@ TEST_CASE("steps: planted bugs are found", "[shm]") {
   CHECK(found<PutsItsOwnSliceToo>() == "");
 }
 
-TEST_CASE("steps: slots or headers that are one fewer than a course takes them to be are found", "[shm]") {
+TEST_CASE("steps: fewer slots, parts or headers than a course takes there to be are found", "[shm]") {
   constexpr int kS = static_cast<int>(kSlots), kH = static_cast<int>(kHeaders);
-  const Search<RecordingPort, 2, kS - 1, kH> fewer_slots(all_calls(2, kAllLengths), 1, 0, kSlots, kHeaders);
-  CHECK(says(fewer_slots.finding().problem, kUnordered));
-  const Search<RecordingPort, 2, kS, kH - 1> fewer_headers(all_calls(2, kAllLengths), 1, 0, kSlots, kHeaders);
-  CHECK(says(fewer_headers.finding().problem, kUnordered));
-  // Long data that waits for as few as short data.
-  const Search<RecordingPort, 2> too_far(all_calls(2, kAllLengths), 1, 0, kHeaders, kHeaders);
-  CHECK(says(too_far.finding().problem, kUnordered));
+  const auto problem = [](Place place, const auto& search_in) {
+    return search_in(all_calls(2, kAllLengths, true, {place}));
+  };
+  const auto fewer_slots = [](const std::vector<Call>& calls) {
+    return Search<RecordingPort, 2, kS / 2, kH>(calls, 1, 20, Reuse(kSlots, kHeaders)).finding().problem;
+  };
+  const auto fewer_headers = [](const std::vector<Call>& calls) {
+    return Search<RecordingPort, 2, kS, kH - kS>(calls, 1, 20, Reuse(kSlots, kHeaders)).finding().problem;
+  };
+  CHECK(says(problem(Place::slot, fewer_slots), kUnordered));
+  CHECK(says(problem(Place::part, fewer_headers), kUnordered));
+  CHECK(says(problem(Place::header, fewer_headers), kUnordered));
+}
+
+TEST_CASE("steps: a part that takes no notice of whole slots before it is found", "[shm]") {
+  struct Forgetful {
+    std::uint64_t of(Place place, std::uint64_t, std::uint64_t) const {
+      return place == Place::slot ? kSlots : kHeaders;
+    }
+  };
+  const Call whole{Form::from_root, 0, 1, false, Place::slot}, part{Form::from_root, 0, 5, false, Place::part};
+  const auto run = [&](auto places) {
+    Execution<2, kSlots, kHeaders> both(20);
+    std::array<Program, 2> programs;
+    record<RecordingPort, 2>(whole, 21, places.of(whole.place, 21, 1), programs);
+    both.run(programs);
+    record<RecordingPort, 2>(part, 22, places.of(part.place, 22, 5), programs);
+    both.run(programs);
+    return both.problem();
+  };
+  CHECK(run(Reuse(kSlots, kHeaders)) == "");
+  CHECK(says(run(Forgetful{}), kUnordered));
 }

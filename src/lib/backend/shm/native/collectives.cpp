@@ -41,9 +41,6 @@ constexpr auto kEntries = [] {
   return entries;
 }();
 
-// Of the data of a small call, so much is asked for with the flag: as many lines as a processor fetches at a time.
-constexpr std::size_t kWantedBytes = 1024;
-
 // Asks for a line that this processor writes soon. Another one has read it, so that the store would wait until that one
 // has let go of it.
 inline void want_line(const void* line) noexcept {
@@ -322,9 +319,8 @@ bool Collectives::move_on_to(std::uint64_t number, WaitContext* wait, bool looks
 void Collectives::want_next_slot() const noexcept {
   want_line(&area_.header(rank_, next_step_));
   const std::size_t bytes = part_ == Part::slots ? moving_->slot_bytes() : 0;
-  // Those who only take are still at it when this rank has ended: they need the way for themselves.
-  if (bytes <= kInlineBytes || bytes > (course_.reads() ? kWantedBytes : kWantedBytes / 2)) return;
-  const std::byte* const data = area_.slot_data(rank_, Area::index(next_step_));
+  if (Area::place_of(bytes) != Place::part) return;
+  const std::byte* const data = area_.slot_data(rank_, Area::index(next_step_)) + Area::part_at(next_step_);
   for (std::size_t at = 0; at < bytes; at += kAlignment) want_line(data + at);
 }
 
@@ -369,7 +365,7 @@ void Collectives::begin_again(const Remembered& known, const Request& request) {
   own_comes_last_ = known.own_comes_last;
   if (!own_comes_last_) moving_->move_own();
   if (moving_->is_large() && known.pattern.puts) widen_slots();
-  begin_course(Part::slots, known.pattern, moving_->steps(), known.reuse);
+  begin_course(Part::slots, known.pattern, moving_->steps(), known.bytes);
 }
 
 bool Collectives::begin_at_once(const Request& request) noexcept {
@@ -411,7 +407,7 @@ void Collectives::remember(Remembered& place) {
   place.root = request.root;
   place.movement.emplace(*movement_);
   place.pattern = course_.pattern();
-  place.reuse = Area::reuse_of(movement_->slot_bytes());
+  place.bytes = movement_->slot_bytes();
   place.own_comes_last = own_comes_last_;
 }
 
@@ -472,14 +468,15 @@ bool Collectives::walk(const Moves& moves) {
   return course_.move_on(port);
 }
 
-void Collectives::begin_course(Part part, const Pattern& pattern, std::uint64_t steps, std::uint64_t reuse) {
+void Collectives::begin_course(Part part, const Pattern& pattern, std::uint64_t steps, std::size_t bytes) {
   part_ = part;
+  const std::uint64_t reuse = reuse_.of(Area::place_of(bytes), next_step_, steps);
   course_ = Course(pattern, {rank_, size_, head_->root}, next_step_, steps, reuse);
   next_step_ += steps;
 }
 
 void Collectives::begin_meeting(Part part, std::size_t bytes) {
-  begin_course(part, pattern_of(Form::between_all, rank_, size_, head_->root), 1, Area::reuse_of(bytes));
+  begin_course(part, pattern_of(Form::between_all, rank_, size_, head_->root), 1, bytes);
 }
 
 // All ranks have told where their buffers are: each does its share, if all can reach what they need. Otherwise the call
@@ -568,7 +565,7 @@ void Collectives::begin_moving(std::size_t length) {
     claim_slots(movement.slot_bytes());
     if (movement.is_large()) widen_slots();
   }
-  begin_course(Part::slots, pattern, movement.steps(), Area::reuse_of(movement.slot_bytes()));
+  begin_course(Part::slots, pattern, movement.steps(), movement.slot_bytes());
 }
 
 // Takes the memory for going onward, once calls have wanted it for some time. Not where ranks share a processor, which

@@ -86,7 +86,7 @@ class Collectives {
     int root = 0;
     std::optional<Movement> movement = {};
     Pattern pattern = {};
-    std::uint64_t reuse = 0;
+    std::size_t bytes = 0;  // the most that a step has
     bool own_comes_last = false, may_be_symmetric = false;
 
     bool is_of(const Request& again) const noexcept;
@@ -112,8 +112,8 @@ class Collectives {
   bool move_head_on(WaitContext* wait);
   template <class Moves>
   bool walk(const Moves& moves);
-  void begin_course(Part part, const Pattern& pattern, std::uint64_t steps, std::uint64_t reuse);
-  // `bytes`: what each rank tells at most.
+  // `bytes`: the most that a rank puts in a step.
+  void begin_course(Part part, const Pattern& pattern, std::uint64_t steps, std::size_t bytes);
   void begin_meeting(Part part, std::size_t bytes);
   void do_share(WaitContext* wait);
   template <class Work>
@@ -176,6 +176,7 @@ class Collectives {
   std::uint64_t before_wide_ = kBeforeWide;
   std::array<Remembered, 16> remembered_;  // by the address of the request
   std::uint64_t next_step_ = 1;
+  Reuse reuse_{kSlots, kHeaders};
   std::vector<std::uint64_t> seen_done_;  // by rank: its StepsDone when last seen
   std::uint64_t least_seen_done_ = 0;     // the least one of all others
   std::vector<const std::byte*> sources_;

@@ -19,6 +19,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/shm/segment/layout.hpp"
+
 namespace col::shm_backend {
 
 // ---- Which rank reads which data of which rank: that decides which waits are needed
@@ -89,6 +91,24 @@ constexpr Pattern pattern_of(Form form, int rank, int size, int root) noexcept {
 
 // ---- The protocol
 
+// After how many steps a rank writes to the same place again. It need not wait for others before that. There are as
+// many parts as headers, so that a part is used again as late.
+class Reuse {
+ public:
+  constexpr Reuse(std::uint64_t slots, std::uint64_t headers) noexcept : slots_(slots), headers_(headers) {}
+
+  // For a course that begins with step `first`, the next one. A part may be in a slot that was written as a whole.
+  constexpr std::uint64_t of(Place place, std::uint64_t first, std::uint64_t steps) noexcept {
+    if (place == Place::slot) last_slot_ = first + steps - 1;
+    const bool is_late = place == Place::part && first - last_slot_ < headers_;
+    return place == Place::slot || is_late ? slots_ : headers_;
+  }
+
+ private:
+  std::uint64_t slots_, headers_;
+  std::uint64_t last_slot_ = 0;  // the last step that may have used one as a whole
+};
+
 // What a Port does. `step` counts from 1 over all collectives of the group, and `index` from 0 within this one. The
 // waits return whether what they wait for is there; what comes after one must not happen before it has returned true.
 //
@@ -135,7 +155,7 @@ class Course {
  public:
   Course() = default;
   // The first of the `steps` steps has the number `first`. `reuse`: after how many steps, of this course and the next
-  // ones, this rank writes again where it has put its input (Area::reuse_of()).
+  // ones, this rank writes again where it has put its input (Reuse).
   Course(const Pattern& pattern, const Shape& shape, std::uint64_t first, std::uint64_t steps,
          std::uint64_t reuse) noexcept
       : pattern_(pattern),

@@ -96,8 +96,8 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std
 //
 // All collectives of a group are cut into steps. Steps are counted from 1 over the whole life of the group: every rank
 // goes through every step, even if it has nothing to do in it. Step s uses header s mod kHeaders of each rank, and slot
-// s mod kSlots if its data is too long for a header. Only a rank itself writes its headers, its slots and its
-// StepsDone.
+// s mod kSlots, or a part of it, if its data is too long for a header. Only a rank itself writes its headers, its slots
+// and its StepsDone.
 
 // A power of two. With two slots, every rank would wait for the slowest one in each step. With more than four, the
 // slots of a step would have left the second-level cache before they are used again, where that is not what is wanted.
@@ -109,6 +109,13 @@ inline constexpr std::size_t kHeaders = 16;
 
 // The data of a small step is in the same cache line as the flag that announces it, and arrives with it.
 inline constexpr std::size_t kInlineBytes = 104;
+
+// Data of up to kPartBytes has a part of a slot, of which the first ones are so long, so that there are as many as
+// headers.
+inline constexpr std::size_t kPartBytes = 1024, kParts = kHeaders / kSlots;
+
+// What a rank writes its input to: a header, a part of a slot, or a slot with all its parts.
+enum class Place : std::uint8_t { header, part, slot };
 
 struct alignas(kLine) StepHeader {
   std::atomic<std::uint64_t> ready;  // the last step whose input is here
@@ -226,16 +233,20 @@ class Area {
     const std::size_t index = step & (kHeaders - 1);
     return reinterpret_cast<StepHeader*>(headers_ + static_cast<std::size_t>(rank) * header_stride_)[index];
   }
-  // After how many steps a rank writes to the same place again as in one with so many bytes.
-  static constexpr std::uint64_t reuse_of(std::size_t bytes) noexcept {
-    return bytes <= kInlineBytes ? kHeaders : kSlots;
+  static constexpr Place place_of(std::size_t bytes) noexcept {
+    return bytes <= kInlineBytes ? Place::header : bytes <= kPartBytes ? Place::part : Place::slot;
   }
-  // Puts data of a step of `bytes` by `write(where)`, so far into a rank's slot, and returns what that does. The others
-  // find it there: they are told last. They look at the header all the time, and would fetch its line meanwhile.
+  // Where in its slot the part of a step begins.
+  static constexpr std::size_t part_at(std::uint64_t step) noexcept { return step / kSlots % kParts * kPartBytes; }
+  // Puts data of a step of `bytes` by `write(where)`, so far into a rank's slot if it is no part, and returns what that
+  // does. The others find it there: they are told last. They look at the header all the time, and would fetch its line
+  // meanwhile.
   template <class Write>
   auto put_data(int rank, std::uint64_t step, std::size_t bytes, std::size_t offset, const Write& write) const {
     StepHeader& own = header(rank, step);
-    if (bytes <= kInlineBytes) return write(own.inline_data);
+    const Place place = place_of(bytes);
+    if (place == Place::header) return write(own.inline_data);
+    if (place == Place::part) offset = part_at(step);
     const auto result = write(slot_data(rank, index(step)) + offset);
     own.offset = offset;
     return result;

@@ -16,6 +16,7 @@ namespace {
 
 // The least that is taken of a slot, or of a ring.
 constexpr std::size_t kSmallestClaim = 4096;
+static_assert(kSmallestClaim >= kParts * kPartBytes);
 
 }  // namespace
 
