@@ -98,6 +98,23 @@ TEST_CASE("failures: two ranks that both take themselves for the root learn of i
                           {.timeout = 5s});
 }
 
+// As many as a rank that only sends can be ahead over shared memory.
+TEST_CASE("failures: a rank that is sixteen calls ahead is named for the first of them", "[group]") {
+  threads_on_each_backend(3, all_end({.code = ErrorCode::mismatch, .rank = 0}),
+                          [](Group& group, Context& context) {
+                            const auto ahead = make_prefix_store(context.spec().store, "ahead");
+                            const bool is_shared = group.backend() == "shm";
+                            if (is_shared && group.rank() != 0) ahead->wait_for("yes", 20s);
+                            for (int call = 0; call < 16; ++call) {
+                              std::vector<int> data(call == 0 && group.rank() == 0 ? 3u : 2u);
+                              group.broadcast(data, {.root = 0});
+                            }
+                            if (is_shared && group.rank() == 0) ahead->set("yes", "");
+                            group.barrier();
+                          },
+                          {.timeout = 5s});
+}
+
 TEST_CASE("failures: ranks that name different algorithms never exchange a byte", "[group]") {
   for (const std::string& backend : usable_backends()) {
     if (backend != "gloo") continue;  // the one with two algorithms for the same call

@@ -33,6 +33,7 @@ struct Event {
     read,
     note,   // this rank's counter done goes into its header: a write
     learn,  // and is read out of the header of `owner`: a read
+    look,   // reads what else the header of `owner` says
   };
   Kind kind{};
   CounterKind counter{};
@@ -198,6 +199,9 @@ class Execution {
         access(rank, event, header, kRanks, false);
         seen = std::max(seen, header.noted_done);
         return true;
+      case Event::Kind::look:
+        access(rank, event, header, kRanks, false);
+        return true;
       default:
         access_data(rank, event, owner, event.kind == Event::Kind::write);
         return true;
@@ -240,7 +244,7 @@ class Execution {
   }
 
   static std::string show(int rank, const Event& event) {
-    constexpr std::array kKinds = {"wait", "wait_done", "tell", "write", "read", "note", "learn"};
+    constexpr std::array kKinds = {"wait", "wait_done", "tell", "write", "read", "note", "learn", "look"};
     constexpr std::array kCounters = {"ready", "folded", "done"};
     return fmt::format("rank {}: {} {} of rank {}, step {}, part {}", rank,
                        kKinds[static_cast<std::size_t>(event.kind)], kCounters[static_cast<std::size_t>(event.counter)],

@@ -70,6 +70,7 @@ class RecordingPort {
     const int end = pattern_.folds == shm_backend::Peers::lower ? rank_ + 1 : size_;
     for (int peer = 0; peer < end; ++peer) {
       if (peer == rank_ && !call_.scaled) continue;
+      find(peer, step);
       for (int part = 0; part < size_; ++part) {
         if (part == rank_ || !in_parts()) add({Event::Kind::read, {}, peer, step, part});
       }
@@ -77,6 +78,7 @@ class RecordingPort {
     if (pattern_.shows_result) add({Event::Kind::write, {}, rank_, step, rank_});
   }
   void take(std::uint64_t /*index*/, std::uint64_t step, int peer) {
+    find(peer, step);
     for (int part = 0; part < size_; ++part) {
       if (part == peer || !pattern_.takes_results) add({Event::Kind::read, {}, peer, step, part});
     }
@@ -87,6 +89,8 @@ class RecordingPort {
     event.place = call_.place;
     program_.push_back(event);
   }
+  // Where data is that no header has, its header says.
+  void find(int peer, std::uint64_t step) { add({Event::Kind::look, {}, peer, step}); }
   void tell(CounterKind counter, std::uint64_t step) { add({Event::Kind::tell, counter, rank_, step}); }
   bool in_parts() const {
     return call_.form == shm_backend::Form::fold_slices || call_.form == shm_backend::Form::fold_slices_at ||

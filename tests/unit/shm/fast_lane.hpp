@@ -40,10 +40,10 @@ inline std::string show(const LaneCall& of) {
 
 // Steps of few bytes, so that short vectors take several; and as many forms as there are. Each rank has a processor of
 // its own, so it looks on before it lets others run.
-inline void set_small_steps(shm_backend::Segment& segment) {
+inline void set_small_steps(shm_backend::Segment& segment, std::size_t slot) {
   using namespace shm_backend;
   Tuning tuning = decide(shape_of(segment, segment.size()), std::nullopt, KernelCopies::off);
-  tuning.small_slot = tuning.slot = 256;
+  tuning.small_slot = tuning.slot = slot;
   tuning.fold_all = 128;
   tuning.looks = 1;
   segment.set_tuning(tuning);
@@ -58,12 +58,13 @@ inline void set_small_steps(shm_backend::Segment& segment) {
 template <class Collectives>
 class FastLane {
  public:
-  static constexpr int kPlaces = 2, kMost = 200;
+  static constexpr int kPlaces = 2, kMost = 600;
   static constexpr std::size_t kMostCalls = 8;
 
-  explicit FastLane(int size) : size_(size), memory_(shm_backend::make_memfd()) {
+  // Steps of 256 B lie in headers and in parts of slots.
+  explicit FastLane(int size, std::size_t slot = 256) : size_(size), memory_(shm_backend::make_memfd()) {
     segment_ = shm_backend::Segment::create(memory_.get(), size, 1);
-    set_small_steps(*segment_);
+    set_small_steps(*segment_, slot);
     for (int rank = 0; rank < size; ++rank) {
       segment_->claim(rank);
       ranks_.push_back(std::make_unique<Rank>(*this, rank));
@@ -233,16 +234,16 @@ LaneFinding all_pairs(int size) {
   return finding_of(lane);
 }
 
-// Random calls in random ways and orders.
+// Random calls in random ways and orders. With a `slot` of 4 KiB, the longest steps take whole slots.
 template <class Collectives>
-LaneFinding random_calls(int size, int runs, std::uint64_t seed) {
+LaneFinding random_calls(int size, int runs, std::uint64_t seed, std::size_t slot = 256) {
   static constexpr Collective kAll[] = {Collective::allreduce, Collective::reduce,         Collective::broadcast,
                                         Collective::allgather, Collective::gather,         Collective::scatter,
                                         Collective::alltoall,  Collective::reduce_scatter, Collective::scan};
-  static constexpr int kCounts[] = {1, 2, 13, 27, 40, FastLane<Collectives>::kMost};
+  static constexpr int kCounts[] = {1, 2, 13, 27, 40, 200, FastLane<Collectives>::kMost};
   std::mt19937_64 random(seed);
   const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
-  FastLane<Collectives> lane(size);
+  FastLane<Collectives> lane(size, slot);
   for (int run = 0; run < runs && lane.problem().empty(); ++run) {
     std::vector<LaneCall> calls(1 + below(FastLane<Collectives>::kMostCalls));
     for (LaneCall& of : calls) {

@@ -24,11 +24,14 @@ TEST_CASE("fast lane: random calls in random ways and orders", "[shm]") {
   const std::uint64_t seed = std::random_device{}();
   INFO("seed " << seed);
   for (const int size : {2, 3, 5}) {
-    const LaneFinding finding = random_calls<RealCollectives>(size, 2'000, seed + static_cast<std::uint64_t>(size));
-    CHECK(finding.problem == "");
-    CHECK(finding.begun > 300);
-    CHECK(finding.ended > 100);
-    CHECK(finding.ended < finding.begun);
+    for (const std::size_t slot : {256, 4096}) {
+      const LaneFinding finding =
+          random_calls<RealCollectives>(size, 2'000, seed + static_cast<std::uint64_t>(size), slot);
+      CHECK(finding.problem == "");
+      CHECK(finding.begun > 300);
+      CHECK(finding.ended > 100);
+      CHECK(finding.ended < finding.begun);
+    }
   }
 }
 

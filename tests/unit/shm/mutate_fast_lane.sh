@@ -41,5 +41,7 @@ plant $'    return false;\n  }\n  begun_ = nullptr;' $'    return false;\n  }\n 
 plant 'has_looked_ = !conflict_;' 'has_looked_ = !conflict_; if (FAULT) return true;'
 # 13: does not wait before it uses a place again.
 plant 'const std::uint64_t reuse = ' 'const std::uint64_t reuse = FAULT ? 2 * kHeaders : '
+# 14: takes a whole slot for a header.
+plant 'known.bytes);' 'FAULT ? 0 : known.bytes);'
 
 printf '%s\n' "$text" >"$result"

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -406,4 +408,43 @@ TEST_CASE("steps: a part that takes no notice of whole slots before it is found"
   };
   CHECK(run(Reuse(kSlots, kHeaders)) == "");
   CHECK(says(run(Forgetful{}), kUnordered));
+}
+
+TEST_CASE("steps: sixteen steps in a row have sixteen parts, inside of the smallest slot", "[shm]") {
+  using shm_backend::Area;
+  const auto place = [](std::uint64_t step) { return std::pair(Area::index(step), Area::part_at(step)); };
+  std::set<std::pair<std::size_t, std::size_t>> places;
+  for (std::uint64_t step = 5; step < 5 + kHeaders; ++step) {
+    places.insert(place(step));
+    CHECK(place(step) == place(step + kHeaders));
+    CHECK(Area::part_at(step) % shm_backend::kPartBytes == 0);
+    CHECK(Area::part_at(step) + shm_backend::kPartBytes <= Area::small_slot_bytes_for(1000));
+  }
+  CHECK(places.size() == kHeaders);
+  CHECK(Area::place_of(shm_backend::kInlineBytes) == Place::header);
+  CHECK(Area::place_of(shm_backend::kInlineBytes + 1) == Place::part);
+  CHECK(Area::place_of(shm_backend::kPartBytes) == Place::part);
+  CHECK(Area::place_of(shm_backend::kPartBytes + 1) == Place::slot);
+}
+
+TEST_CASE("steps: a rank that only puts waits for others after sixteen steps, of slots after four", "[shm]") {
+  const auto most = [](Place place) {
+    std::uint64_t steps = 0;
+    struct Alone : RecordingPort {
+      using RecordingPort::RecordingPort;
+      bool wait_done(std::uint64_t step) { return step <= 20; }  // all that was before
+    };
+    Reuse places(kSlots, kHeaders);
+    for (bool goes = true; goes; ++steps) {
+      Program program;
+      Alone port({Form::from_root, 0, 1, false, place}, 0, 2, program);
+      const std::uint64_t step = 21 + steps;
+      Course course(shm_backend::pattern_of(Form::from_root, 0, 2, 0), {0, 2, 0}, step, 1, places.of(place, step, 1));
+      goes = course.move_on(port);
+    }
+    return steps - 1;
+  };
+  CHECK(most(Place::header) == kHeaders);
+  CHECK(most(Place::part) == kHeaders);
+  CHECK(most(Place::slot) == kSlots);
 }

@@ -27,7 +27,7 @@ namespace col::shm_backend {
 // Two cache lines, because processors fetch them in pairs. Data that different ranks write is at least this far apart.
 inline constexpr std::size_t kLine = 128;
 
-inline constexpr std::uint64_t kMagic = 0x39'30'6d'68'73'6c'6f'63ULL;  // "colshm09" in memory: changes with the layout
+inline constexpr std::uint64_t kMagic = 0x30'31'6d'68'73'6c'6f'63ULL;  // "colshm10" in memory: changes with the layout
 
 // Why the group ended. The first rank that claims it writes it. It counts only once it is `written`, so a rank that is
 // killed in between has not ended the group.
@@ -113,6 +113,7 @@ inline constexpr std::size_t kInlineBytes = 104;
 // Data of up to kPartBytes has a part of a slot, of which the first ones are so long, so that there are as many as
 // headers.
 inline constexpr std::size_t kPartBytes = 1024, kParts = kHeaders / kSlots;
+static_assert(kParts * kSlots == kHeaders);
 
 // What a rank writes its input to: a header, a part of a slot, or a slot with all its parts.
 enum class Place : std::uint8_t { header, part, slot };
