@@ -179,9 +179,9 @@ class FastLane {
     std::uint64_t sum = 0;
     for (int rank = 0; rank < size_; ++rank) {
       sum += area.done(rank).step.load(std::memory_order_relaxed);
-      for (std::uint64_t slot = 0; slot < shm_backend::kHeaders; ++slot)
-        sum += area.header(rank, slot).ready.load(std::memory_order_relaxed) +
-               area.header(rank, slot).folded.load(std::memory_order_relaxed);
+      for (std::uint64_t step = 0; step < shm_backend::kHeaders; ++step)
+        sum += area.header(rank, step).ready.load(std::memory_order_relaxed) +
+               area.header(rank, step).folded.load(std::memory_order_relaxed);
     }
     return sum;
   }

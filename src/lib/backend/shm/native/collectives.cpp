@@ -112,7 +112,7 @@ class Collectives::Port {
     const Awaited awaited{&counter, value, peer};
     if (awaited.is_there()) return true;
     const int looks = own_.looks();
-    // Not where one rank writes and another one only looks: the looks would fetch the line away between two stores.
+    // A rank that only takes pauses from the begin: its looks would fetch the line away between two stores of its peer.
     const bool exchanges = own_.course_.pattern().puts;
     if (exchanges && looks > 0 && looks_without_pause([&] { return awaited.is_there(); })) return true;
     for (int i = 0; i < looks; ++i) {

@@ -1,6 +1,6 @@
 // The protocol of all collectives over shared memory: the order in which a rank waits, works and tells.
 //
-//   put   waits until nobody reads the place any more that it uses again, writes the input into it, tells `ready`
+//   put   waits until nobody reads any more what is where it writes, writes the input there, tells `ready`
 //   fold  waits until the inputs are there, reduces them in rank order, tells `folded` if others take the result
 //   take  waits for inputs or results of others and copies them out
 //   then tells `done`, which put waits for, kSlots or kHeaders steps later
@@ -168,8 +168,6 @@ class Course {
         reads_(pattern.folds != Peers::none || pattern.takes != Peers::none) {}
 
   const Pattern& pattern() const noexcept { return pattern_; }
-  // Whether this rank reads what others have put.
-  bool reads() const noexcept { return reads_; }
   // How many turns are behind it. Each puts one step, folds an earlier one, and takes one that is earlier still.
   std::uint64_t turn() const noexcept { return turn_; }
 
@@ -242,7 +240,7 @@ class Course {
   Shape shape_;
   std::uint64_t first_ = 0, steps_ = 0, reuse_ = 0;
   std::uint64_t fold_lag_ = 0, take_lag_ = 0;  // how many turns after its put a step is folded and taken
-  bool reads_ = false;
+  bool reads_ = false;                         // whether this rank reads what others have put
   Part part_ = Part::begin;
   int next_ = 0;  // of the peers that this part waits for
   std::uint64_t turn_ = 0;
