@@ -376,7 +376,8 @@ bool Collectives::begin_at_once(const Request& request) noexcept {
   ++made_;
   begun_ = &request;
   begin_again(known, request);
-  keeping_conflict([&] { move_on_to(made_, nullptr, false); });
+  // A rank that only takes looks later: a look before its peer has written would fetch the line away from it.
+  if (known.pattern.puts) keeping_conflict([&] { move_on_to(made_, nullptr, false); });
   return true;
 }
 

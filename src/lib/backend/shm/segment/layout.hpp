@@ -27,7 +27,7 @@ namespace col::shm_backend {
 // Two cache lines, because processors fetch them in pairs. Data that different ranks write is at least this far apart.
 inline constexpr std::size_t kLine = 128;
 
-inline constexpr std::uint64_t kMagic = 0x30'31'6d'68'73'6c'6f'63ULL;  // "colshm10" in memory: changes with the layout
+inline constexpr std::uint64_t kMagic = 0x31'31'6d'68'73'6c'6f'63ULL;  // "colshm11" in memory: changes with the layout
 
 // Why the group ended. The first rank that claims it writes it. It counts only once it is `written`, so a rank that is
 // killed in between has not ended the group.
@@ -124,7 +124,7 @@ struct alignas(kLine) StepHeader {
   std::uint64_t done;                // the owner's StepsDone when it wrote this; saves readers a look
   union {
     std::byte inline_data[kInlineBytes];
-    std::uint64_t offset;  // of data that is too long for that, in the slot
+    std::uint64_t offset;  // of data that is too long for a part, in the slot
   };
   // The last step whose result is here, in the place that the owner's own input would have.
   alignas(kLine) std::atomic<std::uint64_t> folded;
@@ -247,16 +247,24 @@ class Area {
     StepHeader& own = header(rank, step);
     const Place place = place_of(bytes);
     if (place == Place::header) return write(own.inline_data);
-    if (place == Place::part) offset = part_at(step);
-    const auto result = write(slot_data(rank, index(step)) + offset);
+    std::byte* const slot = slot_data(rank, index(step));
+    if (place == Place::part) return write(slot + part_at(step));
+    const auto result = write(slot + offset);
     own.offset = offset;
     return result;
   }
   // Where that is: inside of the slot, whatever a rank that went wrong has written. Requires: the rank has put it.
+  //
+  // A processor works ahead of a look at a flag whose line is still on its way. It can then ask for the data, too, if
+  // it need not know what is in that line: of 1 KiB, a broadcast takes 0.22 instead of 0.52 us where a line takes 300
+  // ns there and back (decision 0044).
   std::byte* data(int rank, std::uint64_t step, std::size_t bytes) const noexcept {
     StepHeader& its = header(rank, step);
-    if (bytes <= kInlineBytes) return its.inline_data;
-    return slot_data(rank, index(step)) + std::min<std::size_t>(its.offset, slot_bytes_ - bytes);
+    const Place place = place_of(bytes);
+    if (place == Place::header) return its.inline_data;
+    std::byte* const slot = slot_data(rank, index(step));
+    if (place == Place::part) return slot + part_at(step);
+    return slot + std::min<std::size_t>(guessed_zero(its.offset), slot_bytes_ - bytes);
   }
   std::byte* slot_data(int rank, std::size_t slot) const noexcept {
     return data_ + static_cast<std::size_t>(rank) * data_stride_ + slot * slot_bytes_;
@@ -270,6 +278,14 @@ class Area {
   static constexpr std::size_t index(std::uint64_t step) noexcept { return step & (kSlots - 1); }
 
  private:
+  // The same number, which is mostly zero: the processor guesses that, as it guesses the way of a branch, and goes on.
+  static std::size_t guessed_zero(std::uint64_t number) noexcept {
+    if (number != 0) return number;
+    std::size_t zero = 0;
+    asm("" : "+r"(zero));  // the compiler would see that both are the same, and leave out the branch
+    return zero;
+  }
+
   std::byte* base_ = nullptr;
   std::byte* headers_ = nullptr;
   std::byte* data_ = nullptr;
