@@ -143,8 +143,11 @@ void FaultRank::calls() {
   }
   last_call();
   if (!report_.good() || !group_) return;
-  begin("barrier");
-  group_.barrier();
+  // Two: a rank that was stopped may find that the others have come to the first one, where they gave it up.
+  for (const char* const barrier : {"barrier", "another barrier"}) {
+    begin(barrier);
+    group_.barrier();
+  }
 }
 
 void FaultRank::last_call() {
