@@ -45,9 +45,6 @@ class Model {
   std::uint64_t crowd() const { return crowd_; }
   // A wait of two ranks for one another.
   std::uint64_t handover() const { return crowd_ > 1 ? switch_ : 2 * costs_.line; }
-  // What a step adds to the copies, of what goes from one rank to another: a wait for the flag, and then one for the
-  // first line of the data.
-  std::uint64_t step() const { return crowd_ > 1 ? switch_ : 2 * handover(); }
   // A wait for all, with what surrounds it. Where no rank makes way for another, that is most of it, and what a copy
   // through slots takes to start has as much of it.
   std::uint64_t meeting() const { return crowd_ > 1 ? wait_ : std::max(wait_, costs_.slot_start); }
@@ -125,7 +122,7 @@ Tuning by_costs(const GroupShape& shape, const Costs& costs) {
                      : static_cast<std::uint32_t>(std::clamp<std::uint64_t>(polling, kLooksCrowded, 10'000));
   tuning.small_slot = shape.small_slot;
   tuning.slot = model.best_slot();
-  tuning.least_part = model.bytes_in(model.step());
+  tuning.least_part = model.bytes_in(model.handover());
   tuning.fold_all = shape.size < 2 ? 0 : model.fold_all();
   tuning.two_waits = model.bytes_in(2 * model.meeting());
   tuning.crowd = model.crowd();

@@ -220,7 +220,9 @@ Collectives::Choice Collectives::choose(const Request& request, std::size_t byte
   // Where a rank that waits for a free slot would have to make way for the one that frees it, all parts find a slot.
   const std::size_t parts = tuning_.crowd > 1 ? kSlots : kRootedParts;
   const std::size_t part = is_beyond ? slot : slot / 2;
-  const std::size_t rooted = std::clamp(bytes / parts, std::min<std::size_t>(tuning_.least_part, part), part);
+  // Rather few parts than short ones, but four: with two, hardly anything is copied at the same time.
+  const std::size_t least = std::clamp<std::size_t>(bytes / kSlots, tuning_.least_part, 2 * tuning_.least_part);
+  const std::size_t rooted = std::clamp(bytes / parts, std::min(least, part), part);
   const bool in_place = request.in.data == request.out.data;
   const core::Stores stores = is_beyond && !in_place ? core::Stores::streaming : core::Stores::cached;
   const bool is_small = bytes <= tuning_.fold_all;
