@@ -89,8 +89,10 @@ class RecordingPort {
     event.place = call_.place;
     program_.push_back(event);
   }
-  // Where data is that no header has, its header says.
-  void find(int peer, std::uint64_t step) { add({Event::Kind::look, {}, peer, step}); }
+  // Where data is that has a whole slot, its header says.
+  void find(int peer, std::uint64_t step) {
+    if (call_.place == shm_backend::Place::slot) add({Event::Kind::look, {}, peer, step});
+  }
   void tell(CounterKind counter, std::uint64_t step) { add({Event::Kind::tell, counter, rank_, step}); }
   bool in_parts() const {
     return call_.form == shm_backend::Form::fold_slices || call_.form == shm_backend::Form::fold_slices_at ||

@@ -183,6 +183,9 @@ TEST_CASE("native: where a rank says that its data is, others stay inside of its
        {std::uint64_t{0}, std::uint64_t{64}, std::uint64_t{room}, std::uint64_t{room + 1}, ~std::uint64_t{0}}) {
     area.header(1, 3).offset = offset;
     CHECK(area.data(1, 3, bytes) == area.slot_data(1, 3) + std::min<std::uint64_t>(offset, room));
+    // A reader knows by itself where a part is.
+    for (const std::uint64_t step : {3, 7})
+      CHECK(area.data(1, step, shm_backend::kPartBytes) == area.slot_data(1, 3) + Area::part_at(step));
   }
 }
 
