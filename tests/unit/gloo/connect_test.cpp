@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,12 +12,15 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <fstream>
 #include <functional>
 #include <mutex>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,6 +31,8 @@
 
 #include "backend/gloo/interface.hpp"
 #include "backend/gloo/introduction.hpp"
+#include "backend/gloo/lobby.hpp"
+#include "backend/gloo/poller.hpp"
 #include "backend/gloo/translate.hpp"
 #include "core/log.hpp"
 #include "core/unique_fd.hpp"
@@ -165,6 +171,58 @@ TEST_CASE("gloo connect: a port scanner that never rests kills no group", "[gloo
     INFO("round " << round << "\n" << show(endings));
     REQUIRE(all_well(endings));
   }
+}
+
+TEST_CASE("gloo lobby: a rank that gives up its call is no stranger; who says no rank, or a wrong one, is", "[gloo]") {
+  using namespace gloo_backend;
+  struct Owner final : LobbyOwner {
+    bool wants(int) const override { return false; }
+    void connected(int, core::UniqueFd) override {}
+    void unreachable(int, std::exception_ptr) override {}
+  };
+  // What is logged of a caller that says `words`, and hangs up. `closes`: the lobby has not heard it when it closes.
+  const auto logged_of = [](const std::string& words, bool closes) {
+    const core::log::Capture log(core::log::Level::warn);
+    Owner owner;
+    Poller poller;
+    Credentials credentials(kToken, 0, "sesame");
+    Lobby lobby(owner, poller, credentials, 3, choose_interface(true, {}));
+    const core::UniqueFd caller(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const auto* const address = reinterpret_cast<const sockaddr*>(&lobby.address().sockaddr);
+    REQUIRE(::connect(caller.get(), address, lobby.address().sockaddr_bytes()) == 0);
+    REQUIRE(::send(caller.get(), words.data(), words.size(), 0) == static_cast<ssize_t>(words.size()));
+    REQUIRE(::shutdown(caller.get(), SHUT_WR) == 0);
+    const auto has_lobby_hung_up = [&] {
+      std::array<char, 256> heard;
+      ssize_t got = 1;
+      while (got > 0) got = ::recv(caller.get(), heard.data(), heard.size(), MSG_DONTWAIT);
+      return got == 0;
+    };
+    while (!has_lobby_hung_up()) {
+      std::array<epoll_event, 8> events;
+      const int count = poller.wait(events, 20s);
+      REQUIRE(count > 0);
+      for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(count))) {
+        if (target_of(event.data.u64) == Target::listener) lobby.hear_listener();
+        if (closes) lobby.close();
+        if (target_of(event.data.u64) == Target::caller) lobby.hear_caller(number_of(event.data.u64));
+      }
+    }
+    return log.text();
+  };
+  const auto rank_as_said = [](int rank) {
+    const std::uint32_t number = htonl(static_cast<std::uint32_t>(rank));
+    return std::string(reinterpret_cast<const char*>(&number), sizeof(number));
+  };
+  constexpr std::string_view kDropped = "dropped a connection from 127.0.0.1";
+  for (const bool closes : {false, true}) {
+    CHECK(logged_of(rank_as_said(2), closes).empty());
+    for (const std::string& words : {std::string(), rank_as_said(2).substr(1)})
+      CHECK(logged_of(words, closes).find(kDropped) != std::string::npos);
+  }
+  const std::string wrong_proof(kNonceBytes + kProofBytes, 'a');
+  for (const std::string& words : {rank_as_said(0), rank_as_said(3), rank_as_said(2) + wrong_proof})
+    CHECK(logged_of(words, false).find(kDropped) != std::string::npos);
 }
 
 TEST_CASE("gloo introduction: both sides are proven, and a replay, a reflection or another pair of ranks is refused",

@@ -75,9 +75,9 @@ void Lobby::close() noexcept {
     poller_.unwatch(listener_.get());
     ::shutdown(listener_.get(), SHUT_RDWR);  // as a process that was forked meanwhile may have a copy of it
   }
-  for (const auto& [number, caller] : callers_) {
-    // A rank says at once which one it is.
-    if (caller.rank_bytes == 0) credentials_.say_stranger(caller.socket.get());
+  for (auto& [number, caller] : callers_) {
+    hear_rank(caller);  // it may have come since the last turn
+    if (!caller.has_said_rank()) credentials_.say_stranger(caller.socket.get());
     poller_.unwatch(caller.socket.get());
   }
   for (const auto& [peer, call] : calls_) {
@@ -115,15 +115,21 @@ void Lobby::hear_listener() {
   }
 }
 
-Introduction::Outcome Lobby::advance(Caller& caller, int& peer) {
-  while (caller.rank_bytes < caller.rank.size()) {
+bool Lobby::hear_rank(Caller& caller) noexcept {
+  while (!caller.has_said_rank()) {
     const ssize_t got = ::recv(caller.socket.get(), caller.rank.data() + caller.rank_bytes,
                                caller.rank.size() - caller.rank_bytes, MSG_DONTWAIT);
-    if (got == 0) return Introduction::Outcome::closed;
-    if (got < 0 && errno == EAGAIN) return Introduction::Outcome::pending;
-    if (got < 0 && errno != EINTR) return Introduction::Outcome::closed;
+    if (got == 0) return false;
+    if (got < 0 && errno == EAGAIN) return true;
+    if (got < 0 && errno != EINTR) return false;
     if (got > 0) caller.rank_bytes += static_cast<std::size_t>(got);
   }
+  return true;
+}
+
+Introduction::Outcome Lobby::advance(Caller& caller, int& peer) {
+  if (!hear_rank(caller)) return Introduction::Outcome::closed;
+  if (!caller.has_said_rank()) return Introduction::Outcome::pending;
   std::uint32_t said = 0;
   std::memcpy(&said, caller.rank.data(), sizeof(said));
   peer = static_cast<int>(ntohl(said));
@@ -144,8 +150,9 @@ void Lobby::hear_caller(std::uint32_t number) {
     case Introduction::Outcome::proven:
       return welcome(caller, peer);
     case Introduction::Outcome::refused:
-    case Introduction::Outcome::closed:
       return drop(caller, true);
+    case Introduction::Outcome::closed:
+      return drop(caller, !caller->second.has_said_rank());
   }
 }
 

@@ -74,6 +74,9 @@ class Lobby {
     std::array<char, 4> rank{};  // as it says
     std::size_t rank_bytes = 0;
     std::optional<Introduction> introduction = {};  // once it has said its rank
+    // A rank says at once which one it is. It may hang up before it has proven that: when it leaves, it gives up a call
+    // to a rank that has called it meanwhile.
+    bool has_said_rank() const noexcept { return rank_bytes == rank.size(); }
   };
   struct Call {
     Address address;
@@ -86,6 +89,8 @@ class Lobby {
   using Callers = std::map<std::uint32_t, Caller>;  // the oldest first
   using Calls = std::unordered_map<int, Call>;
 
+  // Reads what has come of the rank. Whether more can come.
+  static bool hear_rank(Caller& caller) noexcept;
   Introduction::Outcome advance(Caller& caller, int& peer);
   void drop(Callers::iterator caller, bool is_stranger);
   void welcome(Callers::iterator caller, int peer);
