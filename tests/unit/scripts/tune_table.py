@@ -22,7 +22,7 @@ def rule(collective, algorithm, **conditions):
 SHARED = rule("allreduce", "shared", backend="shm")
 NODES = rule("allreduce", "two_level_rails", nodes=[2, None])
 MEASURED = {"version": 1, "rules": [rule("allreduce", "ring", backend="shm", ranks=[2, 2]), SHARED,
-                                    rule("broadcast", "gloo_binomial", backend="gloo"), rule("barrier", "tree"),
+                                    rule("broadcast", "gloo_binomial", backend="gloo"), rule("barrier", "tree", backend="gloo"),
                                     rule("allreduce", "ring", backend="shm", ranks=[2, 2])],
             "evidence": {"machine": "host, a CPU, 2 cores; 4 ranks share 2; busy; 8 ranks share 2; busy. "
                                     "Measured: rule 1: shared, 2.00 times as fast",
@@ -38,8 +38,13 @@ class Merged(unittest.TestCase):
         self.table = tune_table.merged(MEASURED, SIMULATED)
 
     def test_shared_and_several_nodes_are_first_then_plans_as_measured_and_none_is_there_twice(self):
-        self.assertEqual(self.table["rules"], [SHARED, NODES, MEASURED["rules"][0], rule("barrier", "tree"),
-                                               *SIMULATED["rules"][3:]])
+        self.assertEqual(self.table["rules"], [SHARED, NODES, MEASURED["rules"][0],
+                                               rule("barrier", "tree", nodes=[1, 1], backend="gloo"),
+                                               *SIMULATED["rules"][2:]])
+
+    def test_what_was_measured_on_one_node_is_for_one(self):
+        for one in self.table["rules"][2:4]:
+            self.assertTrue(one["backend"] == "shm" or one["nodes"] == [1, 1], one)
 
     def test_the_evidence_says_which_rules_are_what(self):
         evidence = self.table["evidence"]
@@ -47,6 +52,11 @@ class Merged(unittest.TestCase):
                                               "the others: simulated. shm: 1 us")
         self.assertEqual(evidence["date"], "2026-01-31")
         self.assertEqual(evidence["command"], "scripts/dev tune-table (colbench tune -n 2)")
+
+    def test_what_was_measured_is_kept_where_the_rest_is_simulated_anew(self):
+        self.assertEqual(tune_table.merged(tune_table.kept(self.table), SIMULATED), self.table)
+        with self.assertRaises(tune_table.Refused):
+            tune_table.kept(SIMULATED)
 
     def test_its_text_has_a_rule_a_line(self):
         text = tune_table.text_of(self.table)
