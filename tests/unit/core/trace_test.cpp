@@ -14,6 +14,7 @@
 #include <col/job.hpp>
 #include <col/trace.hpp>
 
+#include "core/trace/clock_moment.hpp"
 #include "core/trace/names.hpp"
 #include "core/trace/trace.hpp"
 #include "helpers.hpp"
@@ -156,6 +157,23 @@ TEST_CASE("trace: a timeline goes to another host, whose clock is another one", 
   std::ofstream(directory / "other") << std::string(8 << 20, 'x');
   check_error(ErrorCode::mismatch, {"no trace of this release"}, [&] { here.add_file(directory / "other"); });
   check_error(ErrorCode::io, {"cannot read"}, [&] { here.add_file(directory / "none"); });
+}
+
+TEST_CASE("trace: two clocks are read at one moment, though the process is suspended between most readings",
+          "[trace]") {
+  for (int quick = 0; quick < 8; ++quick) {
+    std::uint64_t now = 1'000;
+    int attempt = 0;
+    const auto first = [&] { return now += 1; };
+    const auto second = [&] {
+      if (attempt != quick) now += 1'000'000;
+      const std::uint64_t other = now += 1;
+      if (attempt++ != quick) now += 5'000;
+      return other + 70;
+    };
+    const auto [one, other] = core::at_one_moment(first, second);
+    CHECK(other - one == 70);
+  }
 }
 
 TEST_CASE("trace: a clock that drifts", "[trace]") {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
@@ -129,9 +128,9 @@ Trace::Trace(std::uint64_t capacity, const std::string& file)
   char host[64] = {};
   ::gethostname(host, sizeof host - 1);
   header.host.store(host);
-  ClockMoment::now(by_counter_).store_in(header.first);
-  const auto real = std::chrono::system_clock::now().time_since_epoch();
-  header.real_ns.store(static_cast<std::uint64_t>(std::chrono::nanoseconds(real).count()), std::memory_order_relaxed);
+  const auto first = ClockMoment::now(by_counter_);
+  first.store_in(header.first);
+  header.real_ns.store(first.ns + real_minus_monotonic_ns(), std::memory_order_relaxed);
   note_time();
   Names::listen(
       [&header, file = std::make_shared<UniqueFd>(std::move(fd))](std::uint16_t number, const std::string& name) {
