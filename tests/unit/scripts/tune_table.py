@@ -1,10 +1,13 @@
 """scripts/tune-table: how measured and simulated rules become one table, and the list of builders that nothing chooses."""
+import contextlib
 import importlib.machinery
 import importlib.util
 import datetime
+import io
 import json
 import pathlib
 import socket
+import sys
 import tempfile
 import unittest
 from unittest import mock
@@ -106,6 +109,15 @@ class Parts(unittest.TestCase):
         self.assertEqual([one["ranks"][0] for one in both["rules"]], [1, 2, 3])
         self.assertEqual(tune_table.facts_of(both), "a CPU, 2 cores; ranks share; busy")
         self.assertEqual(both["evidence"]["command"], "colbench tune")
+
+
+class Asked(unittest.TestCase):
+    def test_some_collectives_do_not_replace_the_table_of_all(self):
+        with (mock.patch.object(sys, "argv", ["tune-table", "--collectives", "scan"]), self.assertRaises(SystemExit) as ended,
+              contextlib.redirect_stderr(io.StringIO()) as said):
+            tune_table.parse()
+        self.assertEqual(ended.exception.code, 2)
+        self.assertIn("--collectives needs -o FILE", said.getvalue())
 
 
 class Unchosen(unittest.TestCase):
