@@ -177,7 +177,7 @@ TEST_CASE("at once: large calls are remembered until the group shares memory", "
   std::atomic<int> begun_before{0}, begun_after{0};
   std::atomic<int> said{0};
   std::vector<std::string> words(100);  // of one exchange after the other
-  const auto endings = run_ranks(size, [&](int rank, ShmChannel& channel) {
+  const RankBody body = [&](int rank, ShmChannel& channel) {
     std::mt19937 common(seed), own(seed + static_cast<unsigned>(rank) + 1);
     Caller caller(channel, rank, size, kLarge);
     Again call;
@@ -206,6 +206,9 @@ TEST_CASE("at once: large calls are remembered until the group shares memory", "
     const std::shared_ptr<void> memory = channel.allocate(4096, exchange, wait);
     expect(memory != nullptr, "memory that all share");
     repeat(kSteps, begun_after);
+  };
+  const auto endings = run_ranks(size, body, [](const shm_backend::Segment& segment, int processors) {
+    return decide(shape_of(segment, processors), std::nullopt, shm_backend::KernelCopies::off);
   });
   INFO(size << " ranks, seed " << seed << "\n" << show(endings));
   CHECK(all_well(endings));
