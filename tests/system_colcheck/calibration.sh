@@ -18,10 +18,10 @@ not_logged() { ! grep -qF -- "$1" "$work/log" || { cat "$work/log" >&2; fail "th
 
 COL_CALIBRATE=off COL_CMA=on check 2,4
 logged 'calibration is off: slots of'
-logged 'for broadcast always, scatter always, allgather always, alltoall always'
+logged 'for broadcast always, reduce always, allreduce always, scatter always, gather always, allgather always, alltoall always'
 [ ! -e "$work/cache" ] || fail "a calibration that is off has made a folder"
 COL_CALIBRATE=off COL_CMA=off check 2,4
-logged 'for broadcast never, scatter never, allgather never, alltoall never'
+logged 'for broadcast never, reduce never, allreduce never, scatter never, gather never, allgather never, alltoall never'
 COL_CALIBRATE=kept check 2 barrier
 logged 'no calibration is kept for this machine'
 

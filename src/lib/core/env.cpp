@@ -102,9 +102,11 @@ constexpr std::array kTable = {
              "which is then believed whatever "
              "state the machine is in. Rank 0's value counts for all.",
              false},
-    Variable{"COL_CMA", "auto | off | on", "as calibrated",
-             "Over shared memory: whether broadcast, scatter, allgather and alltoall go by one copy of the kernel "
-             "(process_vm_readv), never, or always where it works. Rank 0's value counts for all.",
+    Variable{"COL_CMA", "auto | off | on", "auto",
+             "Over shared memory: whether broadcast, scatter, gather, allgather and alltoall, and reduce and allreduce of "
+             "two ranks, go by one copy of the kernel (process_vm_readv): by `auto` where the calibration says that it may "
+             "be faster, and it is in the program's own calls; `off` never, `on` always where it works. Rank 0's value "
+             "counts for all.",
              false},
     Variable{
         "COL_TRACE", "path", "no trace",

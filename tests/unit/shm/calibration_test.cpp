@@ -99,9 +99,18 @@ TEST_CASE("decide: one copy by the kernel is taken where it is faster, and nowhe
   CHECK_FALSE(cheap.goes_by_kernel(KernelShape::vector_of_one, 32 * kMib));  // both ranks copy through slots
   CHECK(cheap.goes_by_kernel(KernelShape::blocks_of_one, 32 * kMib));
   CHECK(cheap.goes_by_kernel(KernelShape::blocks_of_each, 512 * kKib));
+  CHECK(cheap.goes_by_kernel(KernelShape::block_of_each, 32 * kMib));  // both copy by the kernel, too
+  for (const KernelShape shape :
+       {KernelShape::vector_to_one, KernelShape::vector_of_each, KernelShape::blocks_to_one}) {
+    CHECK(cheap.goes_by_kernel(shape, 512 * kKib));
+    CHECK_FALSE(cheap.goes_by_kernel(shape, 32 * kMib));
+  }
+  CHECK_FALSE(cheap.goes_by_kernel(KernelShape::vector_of_each, cheap.fold_all));  // one meeting is enough
   const Tuning many = decided(8, 8, machine_with(0.5));
   CHECK_FALSE(many.goes_by_kernel(KernelShape::vector_of_one, 512 * kKib));  // in a slot it stays in the caches
   CHECK_FALSE(many.goes_by_kernel(KernelShape::block_of_each, 512 * kKib));
+  CHECK_FALSE(many.goes_by_kernel(KernelShape::vector_of_each, 512 * kKib));
+  CHECK(many.goes_by_kernel(KernelShape::blocks_to_one, 512 * kKib));
   CHECK(many.goes_by_kernel(KernelShape::blocks_of_one, 512 * kKib));
   // The same machine, if its kernel refuses.
   Costs refused = machine_with(0.5);

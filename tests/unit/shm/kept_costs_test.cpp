@@ -112,7 +112,7 @@ TEST_CASE("kept costs: any damage is noticed", "[shm]") {
     kept.set_text(text);
     return kept.refusal();
   };
-  CHECK(with("calibration 2", "calibration 1") == "it is no calibration of this version");
+  CHECK(with("calibration 3", "calibration 2") == "it is no calibration of this version");
   CHECK(with("yield 2", "yield -2") == "it is damaged");
   CHECK(with("yield 2", "yield two") == "it is damaged");
   CHECK(with("yield 2", "yield 2 ") == "it is damaged");

@@ -26,7 +26,7 @@ using shm_backend::ShmChannel;
 inline shm_backend::Tuning mixed_ways(const shm_backend::Segment& segment, int processors) {
   using namespace shm_backend;
   constexpr std::uint64_t kFrom16Kib = ~std::uint64_t{0} << 14;
-  Tuning tuning = decide(shape_of(segment, processors), std::nullopt, KernelCopies::automatic);
+  Tuning tuning = decide(shape_of(segment, processors), std::nullopt, KernelCopies::on);
   tuning.kernel.fill(kFrom16Kib);
   return tuning;
 }

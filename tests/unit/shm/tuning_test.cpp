@@ -56,6 +56,8 @@ Tuning drawn(const Segment& segment, std::mt19937_64& random) {
   tuning.wide_slot = either(tuning.small_slot, segment.area().slot_bytes());
   tuning.two_waits = any(1 << 18);
   tuning.crowd = 1 + any(3);
+  tuning.copies = any(2) == 0 ? KernelCopies::on : KernelCopies::automatic;
+  tuning.before_trials = either(0, std::uint64_t{1} << 20);
   for (std::uint64_t& bits : tuning.kernel) bits = either(random(), either(0, ~std::uint64_t{0}));
   return tuning;
 }
@@ -65,9 +67,11 @@ Tuning drawn(const Segment& segment, std::mt19937_64& random) {
 TEST_CASE("tuning: every outcome gives the same results, for all collectives", "[shm]") {
   const std::vector<std::size_t> counts = {1, 100, 4097, 70'001};
   for (const KernelCopies copies : {KernelCopies::off, KernelCopies::on}) {
-    check_all_calls<std::int32_t>(3, counts, [&](const Segment& segment, int processors) {
+    const Tuner forced = [copies](const Segment& segment, int processors) {
       return decide(shape_of(segment, processors), std::nullopt, copies);
-    });
+    };
+    check_all_calls<std::int32_t>(3, counts, forced);
+    check_all_calls<bfloat16>(2, counts, forced);  // two ranks can fold by the kernel
   }
   const std::uint64_t seed = std::random_device{}();
   INFO("seed " << seed);

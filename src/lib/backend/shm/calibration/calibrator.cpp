@@ -80,6 +80,8 @@ Tuning Calibrator::tuning(const GroupShape& shape, const CalibrationSettings& se
   if (!known_) known_ = find_out(settings.when, surroundings);
   Tuning tuning = decide(shape, known_->costs, settings.copies);
   tuning.source = known_->source;
+  // Who believes a file whatever it says wants to see what it leads to.
+  if (settings.when == CalibrationSettings::When::kept) tuning.before_trials = 0;
   return tuning;
 }
 

@@ -26,6 +26,8 @@ constexpr std::uint64_t kYieldsOfPolling = 3;
 constexpr std::uint64_t kYieldsOfSwitch = 2;
 // A way that is measured with some noise must be so much better, in percent, to be taken.
 constexpr std::uint64_t kClearly = 110, kSlotClearly = 102;
+// Slots become faster meanwhile: ranks take memory for them, and find out how they are best written (StoreChoice).
+constexpr std::uint64_t kBeforeTrials = std::uint64_t{16} << 20;
 // Where the size of the last-level caches is not known: so many second-level caches for each processor.
 constexpr std::size_t kStreamedCaches = 16;
 constexpr int kLeastBits = 13, kMostBits = 40;  // from a page on; below, the kernel's start alone costs more
@@ -54,18 +56,31 @@ class Model {
   bool kernel_is_faster(KernelShape shape, std::uint64_t bytes) const {
     const std::uint64_t others = static_cast<std::uint64_t>(shape_.size) - 1;
     const std::uint64_t slot = large_kib() * bytes / kKib;
-    const bool both = shape == KernelShape::block_of_each || shape == KernelShape::blocks_of_each;
+    const bool both = shape == KernelShape::vector_of_each || shape == KernelShape::block_of_each ||
+                      shape == KernelShape::blocks_of_each;
     const std::uint64_t kernel_kib = both ? std::max(costs_.kernel_kib, costs_.exchange_kib) : costs_.kernel_kib;
     const std::uint64_t kernel = costs_.kernel_start + kernel_kib * bytes / kKib;
     const std::uint64_t exchanged = step_kib() * bytes / kKib;
     std::uint64_t by_slots = 0, by_kernel = 2 * wait_;
     switch (shape) {
+      case KernelShape::vector_of_each:
+        if (bytes <= fold_all()) return false;
+        [[fallthrough]];
       case KernelShape::vector_of_one:
+      case KernelShape::vector_to_one:
+        // Beyond the cache, both ranks had better copy, and fold a half each.
+        if (bytes > shape_.cache_bytes) return false;
+        [[fallthrough]];
       case KernelShape::block_of_each:
-        // What several ranks want of one stays in the caches in a slot. Beyond the cache, both ranks had better copy.
-        if (others > 1 || bytes > shape_.cache_bytes) return false;
-        by_slots = costs_.slot_start + (shape == KernelShape::vector_of_one ? slot : exchanged);
+        // What several ranks want of one stays in the caches in a slot.
+        if (others > 1) return false;
+        by_slots = costs_.slot_start + (both ? exchanged : slot);
         by_kernel += kernel;
+        break;
+      case KernelShape::blocks_to_one:
+        if (bytes > shape_.cache_bytes) return false;
+        by_slots = costs_.slot_start + others * slot;
+        by_kernel += others * kernel;
         break;
       case KernelShape::blocks_of_one: {
         // One rank writes all blocks, or each copies its own, as many at a time as there are processors.
@@ -164,6 +179,7 @@ Tuning decide(const GroupShape& shape, const std::optional<Costs>& costs, Kernel
   Tuning tuning = costs ? by_costs(shape, *costs) : by_caution(shape);
   if (costs) tuning.costs = *costs;
   tuning.copies = copies;
+  tuning.before_trials = kBeforeTrials;
   // What a call writes has then left the caches before anybody reads it.
   tuning.streamed = shape.last_caches != 0
                         ? shape.last_caches
@@ -181,6 +197,7 @@ Tuning decide_as(const Tuning& parent, const GroupShape& shape) {
   const bool knows = parent.source == Tuning::Source::measured || parent.source == Tuning::Source::kept;
   Tuning tuning = decide(shape, knows ? std::optional(parent.costs) : std::nullopt, parent.copies);
   tuning.source = parent.source;
+  tuning.before_trials = parent.before_trials;
   return tuning;
 }
 
@@ -189,11 +206,12 @@ std::string in_words(const Tuning& tuning) {
                                                    "calibrated before"};
   return fmt::format(
       "{}: slots of {} KiB, and of {} in calls that touch more than {} MiB; one copy by the kernel for broadcast {}, "
-      "scatter {}, allgather {}, alltoall {}; each rank "
+      "reduce {}, allreduce {}, scatter {}, gather {}, allgather {}, alltoall {}; each rank "
       "folds all up to {} bytes; {} looks before a yield",
       kSources[static_cast<std::size_t>(tuning.source)], tuning.slot >> 10, tuning.wide_slot >> 10,
       tuning.streamed >> 20, sizes_in_words(tuning.kernel[0]), sizes_in_words(tuning.kernel[1]),
-      sizes_in_words(tuning.kernel[2]), sizes_in_words(tuning.kernel[3]), tuning.fold_all, tuning.looks);
+      sizes_in_words(tuning.kernel[2]), sizes_in_words(tuning.kernel[3]), sizes_in_words(tuning.kernel[4]),
+      sizes_in_words(tuning.kernel[5]), sizes_in_words(tuning.kernel[6]), tuning.fold_all, tuning.looks);
 }
 
 }  // namespace col::shm_backend

@@ -24,7 +24,7 @@
 namespace col::shm_backend {
 namespace {
 
-constexpr std::string_view kTitle = "col calibration 2", kEnd = "end";
+constexpr std::string_view kTitle = "col calibration 3", kEnd = "end";
 constexpr std::size_t kMostBytes = 4096;
 // Nothing takes a second.
 constexpr std::uint64_t kMostPicoseconds = 1'000'000'000'000;

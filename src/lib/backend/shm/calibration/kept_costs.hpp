@@ -2,7 +2,7 @@
 //
 // One small text file for each kind of machine, in $XDG_CACHE_HOME/col, else ~/.cache/col:
 //
-//   col calibration 2
+//   col calibration 3
 //   machine AMD EPYC, Linux 6.18.44, 1 rank a processor
 //   made 1764141234
 //   line 46000

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,11 +56,13 @@ class Cma {
 };
 
 // Collectives by CMA: every rank copies what it wants from the private memory of the others. They are broadcast,
-// scatter, allgather and alltoall. The ranks tell first where the memory is, and wait for one another afterwards. No
-// rank writes to the memory of another.
+// scatter, gather, allgather and alltoall. The ranks tell first where the memory is, and wait for one another
+// afterwards. No rank writes to the memory of another.
 class CmaCollective {
  public:
-  // Whether one copy by the kernel is faster than two through slots. All ranks get the same answer.
+  // What such a call is. Nothing: none that the kernel can serve. All ranks get the same answer, here and below.
+  static std::optional<KernelCall> call_of(const Request& request, int size) noexcept;
+  // Whether one copy by the kernel may be faster than two through slots.
   static bool suits(const Request& request, int size, const Tuning& tuning) noexcept;
   static Addresses addresses(const Request& request) noexcept;
 
@@ -74,6 +77,8 @@ class CmaCollective {
   bool run(const Cma& cma, const std::function<void()>& rest) const;
 
  private:
+  bool fold(const Cma& cma, const std::function<void()>& rest) const;
+
   const Request& request_;
   const int rank_, size_;
   const std::span<const Presence> all_;

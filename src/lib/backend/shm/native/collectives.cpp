@@ -188,6 +188,7 @@ Collectives::Collectives(const std::string& group, Segment& segment, SymmetricHe
       seen_done_(static_cast<std::size_t>(segment.size())),
       sources_(static_cast<std::size_t>(segment.size())),
       cma_(group, rank, segment.token()),
+      kernel_trials_(segment.size(), tuning_.before_trials),
       presences_(static_cast<std::size_t>(segment.size())) {
   waiter_.set_patience(Patience::of(true, tuning_.looks));  // until all have told which processors they have
 }
@@ -247,7 +248,11 @@ Collectives::Choice Collectives::choose(const Request& request, std::size_t byte
 }
 
 std::string Collectives::how(const Request& request) const {
-  if (CmaCollective::suits(request, size_, tuning_)) return "one copy by the kernel, where it works";
+  if (CmaCollective::suits(request, size_, tuning_)) {
+    return tuning_.copies == KernelCopies::on
+               ? "one copy by the kernel, where it works"
+               : "one copy by the kernel, where it works and is faster than slots, which the ranks try";
+  }
   const CollectiveRow& row = row_of(request.collective);
   if (!row.has_data()) return "no data moves";
   const std::size_t length = row.has_private_counts()
@@ -310,6 +315,8 @@ bool Collectives::move_on_to(std::uint64_t number, WaitContext* wait, bool looks
   for (; ended_ < number; ++ended_) {
     if (head_ == nullptr) begin(queue_.front());
     if (!move_head_on(wait)) return false;
+    if (turn_.is_timed) [[unlikely]]
+      end_trial();
     if (!queue_.empty() && head_ == &queue_.front()) queue_.pop_front();
     head_ = nullptr;
     if (course_.pattern().puts) want_next_slot();
@@ -425,6 +432,11 @@ void Collectives::begin(const Request& request) {
   enter(request);
   may_be_symmetric_ = heap_.any() && SymmetricCollective::suits(request, size_, tuning_);
   may_use_cma_ = cma_.may_work() && CmaCollective::suits(request, size_, tuning_);
+  turn_ = {};
+  if (may_use_cma_ && cma_.works() && tuning_.copies != KernelCopies::on) {
+    turn_ = kernel_trials_.next(*CmaCollective::call_of(request, size_));
+    may_use_cma_ = turn_.meets();
+  }
   if (!may_be_symmetric_ && !may_use_cma_) return begin_with_slots();
 
   Presence& own = presences_[static_cast<std::size_t>(rank_)];
@@ -432,6 +444,7 @@ void Collectives::begin(const Request& request) {
   if (may_be_symmetric_) own.whereabouts = SymmetricCollective::whereabouts(request, heap_);
   own.addresses = CmaCollective::addresses(request);
   own.identity = cma_.identity();
+  if (turn_.decides) own.times = kernel_trials_.told();
   others_may_write_ = may_be_symmetric_;
   begin_meeting(Part::telling, sizeof(Presence));
 }
@@ -488,6 +501,7 @@ void Collectives::do_share(WaitContext* wait) {
   if (may_be_symmetric_) {
     SymmetricCollective symmetric(*head_, heap_, tuning_, rank_, size_, presences_, sources_);
     if (symmetric.possible()) {
+      turn_ = {};
       borrow([&](const auto& rest) { symmetric.run(rest); }, wait);
       return begin_meeting(Part::confirming_writes, sizeof(Presence));
     }
@@ -498,12 +512,29 @@ void Collectives::do_share(WaitContext* wait) {
     cma_.learn(presences_);
     return begin_with_slots();
   }
+  if (turn_.decides) turn_.by_kernel = kernel_trials_.decide(presences_);
+  if (turn_.is_timed) share_began_ = share_ended_ = std::chrono::steady_clock::now();
   const CmaCollective by_cma(*head_, rank_, size_, presences_);
-  if (!by_cma.possible()) return begin_with_slots();
+  if (!turn_.by_kernel || !by_cma.possible()) return begin_with_slots();
   bool all_read = false;
   borrow([&](const auto& rest) { all_read = by_cma.run(cma_, rest); }, wait);
+  if (turn_.is_timed) share_ended_ = std::chrono::steady_clock::now();
   presences_[static_cast<std::size_t>(rank_)].identity.reaches_all = all_read ? 1 : 0;
   begin_meeting(Part::confirming_reads, sizeof(Presence));
+}
+
+// Once the call has ended.
+void Collectives::end_trial() noexcept {
+  const auto now = std::chrono::steady_clock::now();
+  const auto since = [&](auto begin) {
+    const auto time = std::chrono::nanoseconds(now - begin).count();
+    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(time, 0, WayTimes::kUnknown / 4));
+  };
+  if (turn_.by_kernel)
+    kernel_trials_.took({.kernel = since(share_began_), .meeting = since(share_ended_)});
+  else
+    kernel_trials_.took({.slots = since(share_began_)});
+  turn_ = {};
 }
 
 // A rank's share of a call that works on others' memory.

@@ -14,6 +14,7 @@
 #include <col/backend.hpp>
 
 #include "backend/shm/native/cma.hpp"
+#include "backend/shm/native/kernel_trials.hpp"
 #include "backend/shm/native/movement.hpp"
 #include "backend/shm/native/slot_writing.hpp"
 #include "backend/shm/native/steps.hpp"
@@ -116,6 +117,7 @@ class Collectives {
   void begin_course(Part part, const Pattern& pattern, std::uint64_t steps, std::size_t bytes);
   void begin_meeting(Part part, std::size_t bytes);
   void do_share(WaitContext* wait);
+  void end_trial() noexcept;
   template <class Work>
   void borrow(const Work& work, WaitContext* wait);
   void begin_with_slots();
@@ -168,7 +170,9 @@ class Collectives {
   Request with_copy_;                 // head_, with another input
   std::vector<std::byte> copied_;     // that input
   bool may_be_symmetric_ = false, may_use_cma_ = false, own_comes_last_ = false;
-  std::uint64_t longest_ = 0;                   // the most elements that one rank sends to another
+  KernelTrials::Turn turn_;
+  std::chrono::steady_clock::time_point share_began_, share_ended_;  // of a timed turn, in this rank's own work
+  std::uint64_t longest_ = 0;                                        // the most elements that one rank sends to another
   std::vector<std::uint64_t> sent_, expected_;  // elements by rank, for calls whose counts no rank knows completely
 
   // ---- What is known of all calls so far
@@ -181,6 +185,7 @@ class Collectives {
   std::uint64_t least_seen_done_ = 0;     // the least one of all others
   std::vector<const std::byte*> sources_;
   Cma cma_;
+  KernelTrials kernel_trials_;
   std::vector<Presence> presences_;  // by rank
   bool others_may_write_ = false;    // whether others may write into this rank's memory
 };

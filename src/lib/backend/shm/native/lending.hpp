@@ -49,10 +49,19 @@ struct Identity {
   std::uint64_t reaches_all = 0;  // counts from the second meeting on
 };
 
+// Nanoseconds that calls took the rank, by each way (KernelTrials).
+struct WayTimes {
+  static constexpr std::uint32_t kUnknown = ~std::uint32_t{0};
+  std::uint32_t kernel = kUnknown;
+  std::uint32_t meeting = kUnknown;  // of that: the wait for all, after the rank has copied
+  std::uint32_t slots = kUnknown;
+};
+
 struct Presence {
   Whereabouts whereabouts;
   Addresses addresses;
   Identity identity;
+  WayTimes times;
 };
 
 // ---- The protocol

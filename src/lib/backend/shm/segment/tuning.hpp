@@ -31,14 +31,25 @@ struct Costs {
 // COL_CMA.
 enum class KernelCopies : std::uint32_t { automatic, off, on };
 
-// Calls that one copy by the kernel can serve. How large one is: its vector (`vector_of_one`), or its longest block.
+// Calls that one copy by the kernel can serve. How large one is: its vector, or its longest block.
 enum class KernelShape : std::uint32_t {
   vector_of_one,   // broadcast
+  vector_to_one,   // reduce
+  vector_of_each,  // allreduce
   blocks_of_one,   // scatter
+  blocks_to_one,   // gather
   block_of_each,   // allgather
   blocks_of_each,  // alltoall
 };
-inline constexpr std::size_t kKernelShapes = 4;
+inline constexpr std::size_t kKernelShapes = 7;
+constexpr bool is_of_blocks(KernelShape shape) noexcept {
+  return shape > KernelShape::vector_of_each;
+}
+
+struct KernelCall {
+  KernelShape shape;
+  std::size_t bytes;
+};
 
 struct Tuning {
   enum class Source : std::uint32_t { off, unknown, measured, kept };
@@ -53,7 +64,8 @@ struct Tuning {
   std::uint64_t wide_slot = 0;                    // and use so much of each slot; others may, too
   std::uint64_t two_waits = 0;                    // two waits for all ranks take as long as a copy of so many bytes
   std::uint64_t crowd = 1;                        // ranks for each processor, at least 1
-  std::array<std::uint64_t, kKernelShapes> kernel{};  // bit b: sizes of b bits go by the kernel
+  std::array<std::uint64_t, kKernelShapes> kernel{};  // bit b - 1: the kernel may serve sizes of b bits faster
+  std::uint64_t before_trials = 0;  // bytes of a kind of call that go through slots before the kernel is tried
   Costs costs;
 
   bool goes_by_kernel(KernelShape shape, std::size_t bytes) const noexcept {

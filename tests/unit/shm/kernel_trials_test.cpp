@@ -1,0 +1,166 @@
+// Which way a call goes that the kernel could serve: what ranks try, and what follows from their times.
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "backend/shm/native/kernel_trials.hpp"
+#include "support/catch.hpp"
+
+namespace col::test::kernel_trials {
+namespace {
+
+using namespace shm_backend;
+
+constexpr std::size_t kMib = std::size_t{1} << 20;
+constexpr KernelCall kBroadcast{KernelShape::vector_of_one, kMib};
+
+struct Cost {
+  std::uint32_t kernel, meeting, slots;
+};
+
+// All ranks of a group, which see what one another tell.
+class Ranks {
+ public:
+  Ranks(int size, std::size_t before) : trials_(static_cast<std::size_t>(size), KernelTrials(size, before)) {}
+
+  // One call of all, which costs rank r what `costs[r]` says. Whether it went by the kernel; all ranks must agree.
+  bool call(const KernelCall& call, const std::vector<Cost>& costs) {
+    std::vector<KernelTrials::Turn> turns;
+    for (KernelTrials& rank : trials_) turns.push_back(rank.next(call));
+    const KernelTrials::Turn first = turns.front();
+    for (const auto& turn : turns)
+      agree_ = agree_ && turn.by_kernel == first.by_kernel && turn.is_timed == first.is_timed &&
+               turn.decides == first.decides;
+    bool by_kernel = first.by_kernel;
+    if (first.decides) {
+      ++decisions_;
+      std::vector<Presence> told(trials_.size());
+      for (std::size_t r = 0; r < told.size(); ++r) told[r].times = trials_[r].told();
+      by_kernel = trials_.front().decide(told);
+      for (std::size_t r = 1; r < trials_.size(); ++r) agree_ = trials_[r].decide(told) == by_kernel && agree_;
+    }
+    for (std::size_t r = 0; first.is_timed && r < trials_.size(); ++r) {
+      if (by_kernel)
+        trials_[r].took({.kernel = costs[r].kernel, .meeting = costs[r].meeting});
+      else
+        trials_[r].took({.slots = costs[r].slots});
+    }
+    return by_kernel;
+  }
+  int by_kernel(int calls, const std::vector<Cost>& costs, const KernelCall& kind = kBroadcast) {
+    int count = 0;
+    for (int i = 0; i < calls; ++i) count += call(kind, costs) ? 1 : 0;
+    return count;
+  }
+  bool agree() const { return agree_; }
+  int decisions() const { return decisions_; }
+
+ private:
+  std::vector<KernelTrials> trials_;
+  bool agree_ = true;
+  int decisions_ = 0;
+};
+
+TEST_CASE("trials: so many bytes go through slots first", "[shm]") {
+  Ranks two(2, 8 * kMib);
+  CHECK(two.by_kernel(8, {{1, 1, 100}, {1, 1, 100}}) == 0);
+  CHECK(two.call(kBroadcast, {{1, 1, 100}, {1, 1, 100}}));
+  // Of each block there are as many as ranks.
+  const KernelCall alltoall{KernelShape::blocks_of_each, kMib};
+  CHECK(two.by_kernel(4, {{1, 1, 100}, {1, 1, 100}}, alltoall) == 0);
+  CHECK(two.call(alltoall, {{1, 1, 100}, {1, 1, 100}}));
+  Ranks at_once(2, 0);
+  CHECK(at_once.call(kBroadcast, {{1, 1, 100}, {1, 1, 100}}));
+}
+
+TEST_CASE("trials: nearly all calls go the way that is faster for the slowest rank", "[shm]") {
+  constexpr int kCalls = 2000, kFew = kCalls / 20;
+  const auto by_kernel = [&](const std::vector<Cost>& costs) {
+    Ranks ranks(static_cast<int>(costs.size()), 0);
+    const int count = ranks.by_kernel(kCalls, costs);
+    CHECK(ranks.agree());
+    return count;
+  };
+  CHECK(by_kernel({{50, 1, 100}, {60, 2, 90}}) > kCalls - kFew);
+  CHECK(by_kernel({{50, 1, 40}, {60, 2, 30}}) < kFew);
+  // A root that only reads nothing, or only writes, ends early.
+  CHECK(by_kernel({{1, 1, 100}, {60, 2, 90}, {50, 2, 10}}) > kCalls - kFew);
+  CHECK(by_kernel({{150, 100, 1}, {150, 2, 149}}) < kFew);
+  // The meeting that slots do without counts, without the time that a rank waits in it for a slower one.
+  CHECK(by_kernel({{95, 10, 100}, {95, 10, 100}}) < kFew);
+  CHECK(by_kernel({{95, 90, 100}, {95, 3, 100}}) > kCalls - kFew);
+}
+
+TEST_CASE("trials: they come back, and find out that it has changed", "[shm]") {
+  const std::vector<Cost> again = {{50, 1, 100}, {50, 1, 100}}, anew = {{150, 1, 100}, {150, 1, 100}};
+  Ranks ranks(2, 0);
+  ranks.by_kernel(5000, again);
+  const int far_apart = ranks.decisions();
+  CHECK(far_apart < 5000 / static_cast<int>(KernelTrials::kLongestRound) + 8);
+  CHECK(ranks.by_kernel(2 * KernelTrials::kLongestRound, anew) < static_cast<int>(KernelTrials::kLongestRound) + 20);
+  CHECK(ranks.by_kernel(1000, anew) < 60);
+  CHECK(ranks.by_kernel(2 * KernelTrials::kLongestRound, again) > static_cast<int>(KernelTrials::kLongestRound) - 20);
+}
+
+TEST_CASE("trials: a rank that lost its processor once changes nothing", "[shm]") {
+  const auto seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  Ranks ranks(2, 0);
+  int by_kernel = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::vector<Cost> costs = {{50, 1, 100}, {50, 1, 100}};
+    if (random() % 50 == 0) costs[random() % 2].kernel = 100'000;
+    by_kernel += ranks.call(kBroadcast, costs) ? 1 : 0;
+  }
+  CHECK(by_kernel > 2700);
+}
+
+TEST_CASE("trials: kinds of calls and sizes are tried each for itself", "[shm]") {
+  Ranks ranks(2, 0);
+  const std::vector<Cost> fast = {{50, 1, 100}, {50, 1, 100}}, slow = {{150, 1, 100}, {150, 1, 100}};
+  const KernelCall small{KernelShape::vector_of_one, kMib / 4}, scatter{KernelShape::blocks_of_one, kMib};
+  int large_ones = 0, small_ones = 0, scatters = 0;
+  for (int i = 0; i < 1000; ++i) {
+    large_ones += ranks.call(kBroadcast, fast) ? 1 : 0;
+    small_ones += ranks.call(small, slow) ? 1 : 0;
+    scatters += ranks.call(scatter, fast) ? 1 : 0;
+  }
+  CHECK(large_ones > 900);
+  CHECK(small_ones < 100);
+  CHECK(scatters > 900);
+  CHECK(ranks.agree());
+}
+
+TEST_CASE("trials: ranks decide alike whatever they measure, also where a call went a third way", "[shm]") {
+  const auto seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  const int size = GENERATE(1, 2, 5);
+  std::vector<KernelTrials> ranks(static_cast<std::size_t>(size), KernelTrials(size, kMib));
+  bool agree = true;
+  for (int i = 0; i < 3000; ++i) {
+    const KernelCall call{static_cast<KernelShape>(random() % kKernelShapes), std::size_t{1} << (14 + random() % 8)};
+    const bool is_timed = random() % 4 != 0;  // or it went through memory of col::alloc()
+    std::vector<KernelTrials::Turn> turns;
+    for (KernelTrials& rank : ranks) turns.push_back(rank.next(call));
+    std::vector<Presence> told(ranks.size());
+    for (std::size_t r = 0; r < ranks.size(); ++r) told[r].times = ranks[r].told();
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      if (turns[r].decides) turns[r].by_kernel = ranks[r].decide(told);
+      if (turns[r].is_timed && is_timed) {
+        const auto time = static_cast<std::uint32_t>(random());
+        ranks[r].took(turns[r].by_kernel ? WayTimes{.kernel = time, .meeting = time / 2} : WayTimes{.slots = time});
+      }
+    }
+    agree = agree && std::all_of(turns.begin(), turns.end(), [&](const KernelTrials::Turn& turn) {
+              return turn.by_kernel == turns[0].by_kernel && turn.is_timed == turns[0].is_timed;
+            });
+  }
+  CHECK(agree);
+}
+
+}  // namespace
+}  // namespace col::test::kernel_trials
