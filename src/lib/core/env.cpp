@@ -102,12 +102,13 @@ constexpr std::array kTable = {
              "which is then believed whatever "
              "state the machine is in. Rank 0's value counts for all.",
              false},
-    Variable{"COL_CMA", "auto | off | on", "auto",
-             "Over shared memory: whether broadcast, scatter, gather, allgather and alltoall, and reduce and allreduce of "
-             "two ranks, go by one copy of the kernel (process_vm_readv): by `auto` where the calibration says that it may "
-             "be faster, and it is in the program's own calls; `off` never, `on` always where it works. Rank 0's value "
-             "counts for all.",
-             false},
+    Variable{
+        "COL_CMA", "auto | off | on", "auto",
+        "Over shared memory: whether broadcast, scatter, gather, allgather and alltoall, and reduce and allreduce of "
+        "two ranks, go by one copy of the kernel (process_vm_readv): by `auto` where the calibration says that it may "
+        "be faster, and it is in the program's own calls; `off` never, `on` always where it works. Rank 0's value "
+        "counts for all.",
+        false},
     Variable{
         "COL_TRACE", "path", "no trace",
         "A file that gets a timeline of the calls of all ranks, for ui.perfetto.dev and chrome://tracing. Each rank "

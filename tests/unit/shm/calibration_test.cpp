@@ -371,6 +371,16 @@ TEST_CASE("processors: the last-level caches that they need, as the kernel shows
   CHECK(caches_of(2, 7) == 0);
   write("size", "1M");
   CHECK(caches_of(2) == kMib);
+  // What a guest of the machine is shown of a cache that it shares with others.
+  const std::string second = topology / "cpu1/cache/index2/";
+  std::filesystem::create_directories(second);
+  std::ofstream(second + "size") << "2048K\n";
+  CHECK(caches_of(2) == kMib);
+  write("size", "491520K");
+  CHECK(caches_of(2) == 128 * kMib);
+  write("shared_cpu_list", "0-1");
+  CHECK(caches_of(2) == 64 * kMib);
+  CHECK(caches_of(4) == 128 * kMib);
   write("size", "many");
   CHECK(caches_of(2) == 0);
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "backend/shm/calibration/processors_nearby.hpp"
 #include "backend/shm/segment/layout.hpp"
 
 namespace col::shm_backend {
@@ -28,8 +29,6 @@ constexpr std::uint64_t kYieldsOfSwitch = 2;
 constexpr std::uint64_t kClearly = 110, kSlotClearly = 102;
 // Slots become faster meanwhile: ranks take memory for them, and find out how they are best written (StoreChoice).
 constexpr std::uint64_t kBeforeTrials = std::uint64_t{16} << 20;
-// Where the size of the last-level caches is not known: so many second-level caches for each processor.
-constexpr std::size_t kStreamedCaches = 16;
 constexpr int kLeastBits = 13, kMostBits = 40;  // from a page on; below, the kernel's start alone costs more
 
 // What a call takes, as far as the two ways differ in it.
@@ -183,7 +182,7 @@ Tuning decide(const GroupShape& shape, const std::optional<Costs>& costs, Kernel
   // What a call writes has then left the caches before anybody reads it.
   tuning.streamed = shape.last_caches != 0
                         ? shape.last_caches
-                        : kStreamedCaches * shape.cache_bytes * static_cast<std::size_t>(shape.processors);
+                        : kMostSecondLevels * shape.cache_bytes * static_cast<std::size_t>(shape.processors);
   // All slots together still leave room in the last-level caches.
   const std::size_t most = std::bit_floor(tuning.streamed / (2 * kSlots * static_cast<std::size_t>(shape.size)));
   tuning.wide_slot = std::clamp<std::size_t>(std::min(Area::wide_slot_bytes(shape.cache_bytes), most), tuning.slot,

@@ -77,7 +77,10 @@ std::size_t last_caches_of(int processors, int one, const std::string& topology)
   const std::string folder = fmt::format("{}/cpu{}{}", topology, one, kLastCache);
   const cpu_set_t sharing = read_list(folder + "/shared_cpu_list");
   const auto each = static_cast<std::size_t>(std::max(1, CPU_COUNT(&sharing)));
-  return read_size(folder + "/size") * ((static_cast<std::size_t>(processors) + each - 1) / each);
+  std::size_t size = read_size(folder + "/size");
+  if (const std::size_t second = read_size(fmt::format("{}/cpu{}/cache/index2/size", topology, one)))
+    size = std::min(size, kMostSecondLevels * second * each);
+  return size * ((static_cast<std::size_t>(processors) + each - 1) / each);
 }
 
 }  // namespace col::shm_backend

@@ -17,6 +17,11 @@ cpu_set_t processors_in(std::string_view list) noexcept;
 // Empty if there is none. `topology`: where the kernel shows processors; tests use other values.
 cpu_set_t processors_beside(int own, const std::string& topology = "/sys/devices/system/cpu");
 
+// Of the last level, a processor has no more than so many second-level caches for itself. A virtual machine is shown
+// the whole cache of a processor of which it has a few cores: 480 MiB for two, in one case, of which others use the
+// most.
+inline constexpr std::size_t kMostSecondLevels = 16;
+
 // The last-level caches of so many processors that are like `one`, in bytes: of as many as they need. 0: the kernel
 // does not say.
 std::size_t last_caches_of(int processors, int one, const std::string& topology = "/sys/devices/system/cpu");

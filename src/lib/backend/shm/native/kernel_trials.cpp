@@ -12,7 +12,7 @@ constexpr KernelTrials::Turn kKernel{.by_kernel = true}, kTimedKernel{.by_kernel
 // The calls of a trial. The best time of each way counts. A way is timed after calls that went the same way, as the
 // other one leaves other caches behind, above all for slots; and the kernel early and late, as the first calls of a
 // program find cold memory.
-constexpr std::array kTrial = {kKernel,    kTimedKernel, kSlotsTurn, kSlotsTurn, kSlotsTurn,
+constexpr std::array kTrial = {kKernel,     kTimedKernel, kSlotsTurn, kSlotsTurn,  kSlotsTurn,
                                kTimedSlots, kTimedSlots,  kKernel,    kTimedKernel};
 static_assert(kTrial.size() < KernelTrials::kFirstRound);
 
