@@ -48,10 +48,10 @@ bool needs_both(const Request& request) {
 // ---- Reading
 
 Cma::Cma(std::string group, int rank, std::uint64_t token)
-    : group_(std::move(group)), rank_(rank), proof_(core::Hash().add(token).add(rank).value()) {}
+    : group_(std::move(group)), rank_(rank), pid_(::getpid()), proof_(core::Hash().add(token).add(rank).value()) {}
 
 Identity Cma::identity() const noexcept {
-  return {.pid = ::getpid(),
+  return {.pid = pid_,
           .proof_at = reinterpret_cast<std::uintptr_t>(&proof_),
           .proof = proof_,
           .reaches_all = reaches_all_ ? 1U : 0U};
