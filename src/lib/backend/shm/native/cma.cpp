@@ -194,6 +194,7 @@ bool CmaCollective::fold(const Cma& cma, const std::function<void()>& rest) cons
   const auto* const in = static_cast<const std::byte*>(request_.in.data);
   auto* const out = static_cast<std::byte*>(request_.out.data);
   for (std::size_t begin = 0; begin < request_.in.count; begin += most) {
+    if (begin > 0) rest();
     const std::size_t count = std::min(most, request_.in.count - begin), at = begin * size;
     if (!cma.read(peer, theirs + at, out + at, count * size, rest)) return false;
     std::array<const std::byte*, 2> inputs;

@@ -57,8 +57,8 @@ class Cma {
 };
 
 // Collectives by CMA: every rank copies what it wants from the private memory of the others. They are broadcast,
-// scatter, gather, allgather and alltoall. The ranks tell first where the memory is, and wait for one another
-// afterwards. No rank writes to the memory of another.
+// scatter, gather, allgather and alltoall; of two ranks also reduce and allreduce. The ranks tell first where the
+// memory is, and wait for one another afterwards. No rank writes to the memory of another.
 class CmaCollective {
  public:
   // What such a call is. Nothing: none that the kernel can serve. All ranks get the same answer, here and below.

@@ -49,7 +49,7 @@ class KernelTrials {
 
     std::size_t before_trials;
     std::uint32_t call = 0, round = kFirstRound;  // the next one in this round, and how many it has
-    bool by_kernel = true, is_decided = false;    // what was faster
+    bool by_kernel = false, is_decided = false;   // what was faster
     WayTimes best = {};
   };
 
