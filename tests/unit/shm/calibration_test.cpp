@@ -77,8 +77,11 @@ struct Bench {
     };
   }
 
+  Tuning tuning(CalibrationSettings::When when = CalibrationSettings::When::automatic) {
+    return Calibrator().tuning(shape(2, 2), {.when = when}, around);
+  }
   Tuning::Source source(CalibrationSettings::When when = CalibrationSettings::When::automatic) {
-    return Calibrator().tuning(shape(2, 2), {.when = when}, around).source;
+    return tuning(when).source;
   }
   std::string path() const { return KeptCosts(around.folder, around.machine, 0).path(); }
 
@@ -105,7 +108,15 @@ TEST_CASE("decide: one copy by the kernel is taken where it is faster, and nowhe
     CHECK(cheap.goes_by_kernel(shape, 512 * kKib));
     CHECK_FALSE(cheap.goes_by_kernel(shape, 32 * kMib));
   }
-  CHECK_FALSE(cheap.goes_by_kernel(KernelShape::vector_of_each, cheap.fold_all));  // one meeting is enough
+  // Where every rank folds all, one meeting is enough.
+  Costs far = machine_with(0.5);
+  far.line = 600'000;
+  far.slot_start = 5'000'000;
+  far.kernel_start = 1;
+  CHECK(decided(2, 2, far).fold_all > 128 * kKib);
+  CHECK(decided(2, 2, far).goes_by_kernel(KernelShape::vector_to_one, 64 * kKib));
+  CHECK_FALSE(decided(2, 2, far).goes_by_kernel(KernelShape::vector_of_each, 64 * kKib));
+  CHECK(decided(2, 2, far).goes_by_kernel(KernelShape::vector_of_each, 512 * kKib));
   const Tuning many = decided(8, 8, machine_with(0.5));
   CHECK_FALSE(many.goes_by_kernel(KernelShape::vector_of_one, 512 * kKib));  // in a slot it stays in the caches
   CHECK_FALSE(many.goes_by_kernel(KernelShape::block_of_each, 512 * kKib));
@@ -203,9 +214,16 @@ TEST_CASE("calibrator: what is kept can be believed blindly, and nothing is meas
   CHECK(bench.source(When::kept) == Tuning::Source::unknown);
   CHECK_FALSE(std::filesystem::exists(folder / "col"));
   CHECK(bench.measured + bench.probed == 0);
-  CHECK(bench.source() == Tuning::Source::measured);
+  const Tuning measured = bench.tuning();
+  CHECK(measured.source == Tuning::Source::measured);
   bench.line = *bench.line * 100;  // another state
-  CHECK(bench.source(When::kept) == Tuning::Source::kept);
+  const Tuning kept = bench.tuning(When::kept);
+  CHECK(kept.source == Tuning::Source::kept);
+  // Then trials of the kernel begin at once, too, and else after slots have become as fast as they can.
+  CHECK(measured.before_trials == 16 * kMib);
+  CHECK(decide_as(measured, shape(2, 2)).before_trials == 16 * kMib);
+  CHECK(kept.before_trials == 0);
+  CHECK(decide_as(kept, shape(2, 2)).before_trials == 0);
   CHECK(bench.measured == 1);
   CHECK(bench.probed == 0);
 }

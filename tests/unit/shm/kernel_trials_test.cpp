@@ -1,12 +1,16 @@
 // Which way a call goes that the kernel could serve: what ranks try, and what follows from their times.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "backend/shm/native/kernel_trials.hpp"
 #include "support/catch.hpp"
+#include "unit/shm/again.hpp"
+#include "unit/shm/shm_ranks.hpp"
 
 namespace col::test::kernel_trials {
 namespace {
@@ -104,18 +108,110 @@ TEST_CASE("trials: they come back, and find out that it has changed", "[shm]") {
   CHECK(ranks.by_kernel(2 * KernelTrials::kLongestRound, again) > static_cast<int>(KernelTrials::kLongestRound) - 20);
 }
 
-TEST_CASE("trials: a rank that lost its processor once changes nothing", "[shm]") {
+TEST_CASE("trials: a rank that loses its processor in one call of a trial changes nothing", "[shm]") {
+  constexpr int kTrialCalls = 10;  // with the one that decides
+  for (const auto& [usual, is_faster] : {std::pair{Cost{50, 1, 100}, true}, std::pair{Cost{100, 1, 50}, false}}) {
+    for (int late = 0; late < kTrialCalls; ++late) {
+      Ranks ranks(2, 0);
+      bool by_kernel = false;
+      for (int i = 0; i < kTrialCalls; ++i) {
+        const Cost slow{100'000, 1, 100'000};
+        by_kernel = ranks.call(kBroadcast, {usual, i == late ? slow : usual});
+      }
+      INFO("call " << late);
+      CHECK(ranks.decisions() == 1);
+      CHECK(by_kernel == is_faster);
+    }
+  }
+}
+
+// Over real memory, whichever way is faster here: several kinds in turns, through several rounds, with calls that are
+// started and waited for later.
+TEST_CASE("trials: calls give what they should in every turn", "[shm]") {
+  constexpr Collective kAll[] = {Collective::broadcast, Collective::reduce, Collective::allreduce,
+                                 Collective::scatter,   Collective::gather, Collective::allgather,
+                                 Collective::alltoall};
+  constexpr int kMost = 8000, kSteps = 700;
+  const int size = GENERATE(2, 3);
+  const auto seed = std::random_device{}();
+  const auto tuner = [](const Segment& segment, int processors) {
+    Tuning tuning = mixed_ways(segment, processors);
+    tuning.copies = KernelCopies::automatic;
+    tuning.kernel.fill(~std::uint64_t{0});
+    tuning.before_trials = kMost * sizeof(std::int32_t);
+    return tuning;
+  };
+  const RankBody body = [&](int rank, ShmChannel& channel) {
+    std::mt19937 common(seed), own(seed + static_cast<unsigned>(rank) + 1);
+    AgainPart part(rank, size, kMost);
+    for (int step = 0; step < kSteps; ++step) {
+      const Again call{.collective = kAll[common() % std::size(kAll)],
+                       .count = kMost - static_cast<int>(common() % 2),
+                       .root = static_cast<int>(common() % static_cast<unsigned>(size)),
+                       .op = common() % 2 == 0 ? ReduceOp::sum : ReduceOp::max};
+      const Request& request = part.prepare(call, step, static_cast<std::uint64_t>(step) + 1);
+      WaitContext wait = wait_for(std::chrono::seconds(20));
+      if (own() % 2 == 0)
+        channel.native(request, wait);
+      else
+        channel.wait(channel.start_native(request, wait), wait);
+      expect(part.is_right(), "the result");
+    }
+  };
+  const auto endings = run_ranks(size, body, tuner);
+  INFO(size << " ranks, seed " << seed << "\n" << show(endings));
+  CHECK(all_well(endings));
+}
+
+// The result of an allreduce, or of a reduce to rank 1, of two ranks.
+std::vector<std::byte> folded(DType dtype, ReduceOp op, bool rooted, const std::vector<std::byte> (&inputs)[2],
+                              KernelCopies copies) {
+  std::vector<std::byte> results[2];
+  const RankBody body = [&](int rank, ShmChannel& channel) {
+    const auto& in = inputs[rank];
+    auto& out = results[rank];
+    for (int i = 0; i < 4; ++i) {  // in the first ones the ranks find out that they can copy
+      out.assign(in.size(), std::byte{0xee});
+      const std::size_t count = in.size() / size_of(dtype);
+      Request request{.collective = rooted ? Collective::reduce : Collective::allreduce};
+      request.in = {in.data(), count, dtype};
+      request.out = {out.data(), rooted && rank == 0 ? 0 : count, dtype};
+      request.op = op;
+      request.root = rooted ? 1 : 0;
+      request.fingerprint = static_cast<std::uint64_t>(i) + 1;
+      WaitContext wait = wait_for(std::chrono::seconds(20));
+      channel.native(request, wait);
+    }
+  };
+  require_well(run_ranks(2, body, [&](const Segment& segment, int processors) {
+    return decide(shape_of(segment, processors), std::nullopt, copies);
+  }));
+  if (!rooted) CHECK(results[0] == results[1]);
+  return results[1];
+}
+
+TEST_CASE("by the kernel: two ranks fold to the bits that they get through slots", "[shm]") {
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
-  Ranks ranks(2, 0);
-  int by_kernel = 0;
-  for (int i = 0; i < 3000; ++i) {
-    std::vector<Cost> costs = {{50, 1, 100}, {50, 1, 100}};
-    if (random() % 50 == 0) costs[random() % 2].kernel = 100'000;
-    by_kernel += ranks.call(kBroadcast, costs) ? 1 : 0;
+  for (const DType dtype :
+       {DType::int8, DType::uint32, DType::float16, DType::bfloat16, DType::float32, DType::float64}) {
+    std::vector<std::byte> inputs[2];
+    for (auto& input : inputs) {
+      input.resize(size_of(dtype) * 90'001);  // float32 and more: in several pieces
+      for (std::size_t i = 0; i < input.size(); ++i) {
+        const bool is_top = (i + 1) % size_of(dtype) == 0 && dtype != DType::int8 && dtype != DType::uint32;
+        input[i] = static_cast<std::byte>(random() & (is_top ? 0x3b : 0xff));  // a float below 2
+      }
+    }
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::product, ReduceOp::min, ReduceOp::max, ReduceOp::avg}) {
+      for (const bool rooted : {false, true}) {
+        INFO(to_string(dtype) << ", " << to_string(op) << (rooted ? ", reduce" : ", allreduce"));
+        CHECK(folded(dtype, op, rooted, inputs, KernelCopies::on) ==
+              folded(dtype, op, rooted, inputs, KernelCopies::off));
+      }
+    }
   }
-  CHECK(by_kernel > 2700);
 }
 
 TEST_CASE("trials: kinds of calls and sizes are tried each for itself", "[shm]") {

@@ -86,9 +86,13 @@ TEST_CASE("native: who has read memory after its owner's call had failed does no
     check_late_read({.collective = Collective::allgather, .count = count}, 2);
     check_late_read({.collective = Collective::scatter, .count = count}, 2);
     check_late_read({.collective = Collective::alltoall, .count = count}, 2);
+    check_late_read({.collective = Collective::gather, .count = count, .root = 1}, 2);
+    check_late_read({.collective = Collective::reduce, .count = count, .root = 1}, 2);
+    check_late_read({.collective = Collective::allreduce, .count = count}, 2);
   }
   check_late_read({.collective = Collective::broadcast, .count = half}, 2);
   check_late_read({.collective = Collective::allgatherv, .count = half, .counts = {half, half / 2}}, 2);
   check_late_read({.collective = Collective::scatter, .count = half}, 3);
   check_late_read({.collective = Collective::alltoall, .count = half}, 3);
+  check_late_read({.collective = Collective::gather, .count = half, .root = 2}, 3);
 }

@@ -3,8 +3,8 @@
 // Which is faster depends on what nobody knows before: a peer that has read the data, which nobody has written since,
 // has it in its own caches, and the kernel copies from there. What was computed just now comes from another cache in
 // either way. So ranks try both ways, for each kind of call and power of two of its size: a few calls each, then many
-// by the faster one. In the calls of a trial all ranks meet first, so that their times hold no lateness of others; in
-// the call after it they meet, too, tell their times, and decide alike.
+// by the faster one. In calls that are timed all ranks meet first, so that their times hold no lateness of others; in
+// the call after a trial they meet, too, tell their times, and decide alike.
 #pragma once
 
 #include <cstddef>

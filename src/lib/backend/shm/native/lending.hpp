@@ -36,7 +36,7 @@ struct Whereabouts {
   Location in, out;
 };
 
-// Where they are in its own process. 0: nowhere, or in memory that may change during the call.
+// Where they are in its own process. 0: nowhere, or not such that the call can do with one copy (CmaCollective).
 struct Addresses {
   std::uint64_t in = 0, out = 0;
 };
