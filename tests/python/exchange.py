@@ -14,42 +14,84 @@ class Tensor(ctypes.Structure):
     ]
 
 
+class Managed(ctypes.Structure):
+    _fields_ = [
+        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", Tensor),
+    ]
+
+
+ManagedFromObject = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.POINTER(Managed)))
 FromObject = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))
 
 
 class Api(ctypes.Structure):
     _fields_ = [
         ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p),
-        ("allocate", ctypes.c_void_p), ("managed_from_object", ctypes.c_void_p),
+        ("allocate", ctypes.c_void_p), ("managed_from_object", ManagedFromObject),
         ("object_from_managed", ctypes.c_void_p), ("tensor_from_object", FromObject), ("current_stream", ctypes.c_void_p),
     ]
 
 
-def make_exchanged_type():
+new_capsule = ctypes.pythonapi.PyCapsule_New
+new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+def describe(array, shape, tensor):
+    tensor.data = array.ctypes.data
+    tensor.device_type, tensor.device_id = 1, 0
+    tensor.ndim = 1
+    tensor.code, tensor.bits, tensor.lanes = 2, 8 * array.itemsize, 1
+    tensor.shape = shape
+    tensor.strides = None
+    tensor.byte_offset = 0
+
+
+def describe_read_only(array, shape):
+    managed = Managed(major=1, minor=0, flags=1)
+    describe(array, shape, managed.tensor)
+    return managed
+
+
+def shape_of(array):
+    return (ctypes.c_int64 * 1)(0 if array is None else np.size(array))
+
+
+_lent = []  # their capsules have no destructor
+
+
+def read_only_capsule(array):
+    """What an array's __dlpack__() returns in a library that can say that it is read-only."""
+    shape = shape_of(array)
+    _lent.append((array, shape, describe_read_only(array, shape)))
+    return new_capsule(ctypes.addressof(_lent[-1][-1]), b"dltensor_versioned", None)
+
+
+def make_exchanged_type(read_only=False):
     @FromObject
     def lend(lender, tensor):
         if lender.array is None:
             return -1  # ctypes cannot set an exception as well
-        tensor.contents.data = lender.array.ctypes.data
-        tensor.contents.device_type, tensor.contents.device_id = 1, 0
-        tensor.contents.ndim = 1
-        tensor.contents.code, tensor.contents.bits, tensor.contents.lanes = 2, 32, 1
-        tensor.contents.shape = lender.shape
-        tensor.contents.strides = None
-        tensor.contents.byte_offset = 0
+        describe(lender.array, lender.shape, tensor.contents)
+        return 0
+
+    @ManagedFromObject
+    def lend_read_only(lender, managed):
+        lender.managed = describe_read_only(lender.array, lender.shape)
+        managed[0] = ctypes.pointer(lender.managed)
         return 0
 
     api = Api(major=1, minor=3, tensor_from_object=lend)
-    new_capsule = ctypes.pythonapi.PyCapsule_New
-    new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    if read_only:
+        api.managed_from_object = lend_read_only
     name = b"dlpack_exchange_api"
 
     class Exchanged:
         __dlpack_c_exchange_api__ = new_capsule(ctypes.addressof(api), name, None)
-        kept = (api, lend, name)
+        kept = (api, lend, lend_read_only, name)
 
         def __init__(self, array):
             self.array = array
-            self.shape = (ctypes.c_int64 * 1)(0 if array is None else np.size(array))
+            self.shape = shape_of(array)
 
     return Exchanged

@@ -1,5 +1,6 @@
 """Runs programs as ranks, each test with processes of its own."""
 
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -7,6 +8,11 @@ import textwrap
 
 COLRUN = os.environ.get("COLRUN", "colrun")
 LIMIT = 60
+
+# For ranks of no launcher: those that join by themselves, or that a test kills while the others' results count, where
+# colrun would end all. They are forked where numpy and torch are imported already.
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload(["numpy", "torch", "col"])
 
 
 def start(size, program, *options):

@@ -1,115 +1,71 @@
-"""Runs a test's function on n ranks. The ranks are processes that are kept from test to test: numpy and torch are imported
-once, before they are forked, and a group of each size is made once."""
+"""Calls a function on ranks that are kept from test to test: col.ranks, for tests that compare what ranks return, or whose ranks
+join a job in a way of their own. Others have @pytest.mark.ranks."""
 
-import multiprocessing
-import multiprocessing.connection
+import os
 import shutil
-import sys
 import tempfile
 import time
-import traceback
+
+import col
 
 LIMIT = 60  # seconds a test's function may take; a rank that takes longer is a failure, and ends
 
-context = multiprocessing.get_context("forkserver")
-context.set_forkserver_preload(["numpy", "torch", "col"])
+_kept = {}  # ranks and the folder where they meet, by size, way to join and variables
+_joined = {}  # on a rank: what its functions are given, and what ends it
+
+
+def until(condition):
+    """Waits for what another process or thread does."""
+    latest = time.monotonic() + LIMIT / 2
+    while not condition():
+        assert time.monotonic() < latest, f"not within {LIMIT / 2} s"
+        time.sleep(0.005)
 
 
 def _join(store, rank, size):
-    """What a test's function is given, and what ends it."""
-    import col
-
-    return col.init(store="file://" + store, rank=rank, world_size=size, timeout=LIMIT / 2), col.finalize
+    return col.init(), col.finalize
 
 
-def _serve(pipe, join, store, rank, size):
-    group, leave = join(store, rank, size)
-    while True:
-        try:
-            call = pipe.recv()
-        except EOFError:
-            break
-        if call is None:
-            break
-        function, args = call
-        try:
-            answer = (True, function(group, *args))
-        except BaseException as error:  # the test decides
-            answer = (False, (error, traceback.format_exc()))
-        try:
-            pipe.send(answer)
-        except Exception as error:  # what cannot be pickled
-            pipe.send((False, (RuntimeError(repr(answer)), str(error))))
-    leave()
+def _call(join, store, function, args):
+    if join is _join:  # after a failure it is another group
+        return function(col.init(), *args)
+    if join not in _joined:
+        col.finalize()
+        _joined[join] = join(store, int(os.environ["COL_RANK"]), int(os.environ["COL_WORLD_SIZE"]))
+    return function(_joined[join][0], *args)
 
 
-class Ranks:
-    """The processes of one size."""
-
-    def __init__(self, size, join=_join):
-        self.size = size
-        self.store = tempfile.mkdtemp(prefix="col-python-")
-        self.pipes, self.processes = [], []
-        for rank in range(size):
-            mine, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs, join, self.store, rank, size), daemon=True)
-            process.start()
-            theirs.close()
-            self.pipes.append(mine)
-            self.processes.append(process)
-
-    def outcomes(self, function, *args):
-        """(True, result) or (False, (exception, traceback)) of each rank; None for a rank that waited for one that failed."""
-        for pipe in self.pipes:
-            pipe.send((function, args))
-        outcomes = [None] * self.size
-        deadline = time.monotonic() + LIMIT
-        while None in outcomes and time.monotonic() < deadline:
-            waiting = {pipe: r for r, pipe in enumerate(self.pipes) if outcomes[r] is None}
-            for pipe in multiprocessing.connection.wait(waiting, deadline - time.monotonic()):
-                outcomes[waiting[pipe]] = pipe.recv()
-            if any(outcome is not None and not outcome[0] for outcome in outcomes):
-                deadline = min(deadline, time.monotonic() + 2)  # the others may wait for it
-        if all(outcome is None or outcome[0] for outcome in outcomes) and None in outcomes:
-            raise AssertionError(f"{function.__name__}{args} on {self.size} ranks: rank {outcomes.index(None)} did not end")
-        return outcomes
-
-    def end(self):
-        for pipe in self.pipes:
-            try:
-                pipe.send(None)
-            except OSError:
-                pass
-        for process in self.processes:
-            process.join(5)
-            if process.is_alive():
-                process.kill()
-        shutil.rmtree(self.store, ignore_errors=True)
+def _leave():
+    for _, leave in _joined.values():
+        leave()
+    _joined.clear()
 
 
-_kept = {}
-
-
-def run(size, function, *args, join=_join):
-    """Calls function(group, *args) on each rank, and returns the list of results. Raises the first rank's exception."""
-    if (size, join) not in _kept:
-        _kept[size, join] = Ranks(size, join)
+def run(size, function, *args, join=_join, env=()):
+    """Calls function(group, *args) on each rank, and returns the list of results. Raises the exception of the rank that failed."""
+    key = size, join, *env
+    if key not in _kept:
+        variables = {"COL_TIMEOUT": str(LIMIT / 2), **dict(env)}
+        _kept[key] = col.ranks(size, timeout=LIMIT, env=variables), tempfile.mkdtemp(prefix="col-python-")
+    kept, store = _kept[key]
     try:
-        outcomes = _kept[size, join].outcomes(function, *args)
-        for rank, outcome in enumerate(outcomes):
-            if outcome is not None and not outcome[0]:
-                error, trace = outcome[1]
-                print(f"rank {rank} of {size}:\n{trace}", file=sys.stderr)
-        for outcome in outcomes:
-            if outcome is not None and not outcome[0]:
-                raise outcome[1][0]
-        return [result for _, result in outcomes]
-    except BaseException:
-        _kept.pop((size, join)).end()  # the next test gets new ones
+        return kept(_call, join, store, function, args)
+    except BaseException as error:
+        _end(key)  # the next test gets new ones
+        if isinstance(error, col.RankFailed):
+            print(error)
+            raise error.__cause__ or error
         raise
 
 
+def _end(key):
+    kept, store = _kept.pop(key)
+    kept.close()
+    shutil.rmtree(store, ignore_errors=True)
+
+
 def end_all():
-    for ranks in _kept.values():
-        ranks.end()
-    _kept.clear()
+    for key, (kept, _) in list(_kept.items()):
+        if not kept.is_over:
+            kept(_leave)
+        _end(key)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import arrays
-import ranks
 
 SIZES = [1, 2, 3, 5]
 COUNT = 6
@@ -219,34 +218,26 @@ def exscan(group, library, dtype):
             check(group, library, result, sum(all_inputs[: group.rank]), dtype)
 
 
-def on_all_types(group, name, library):
-    kind = arrays.LIBRARIES[library]
-    for dtype in kind.dtypes:
-        globals()[name](group, kind, dtype)
-    group.barrier()
-
-
 PRIMITIVES = [
     "allreduce", "reduce", "broadcast", "allgather", "allgatherv", "reduce_scatter", "reduce_scatterv", "gather",
     "gatherv", "scatter", "scatterv", "alltoall", "alltoallv", "scan", "exscan",
 ]
 
 
-@pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("name", PRIMITIVES)
-def test_against_numpy(name, library, n):
-    ranks.run(n, on_all_types, name, library)
+@pytest.mark.ranks(*SIZES)
+def test_against_numpy(group, name, library):
+    kind = arrays.LIBRARIES[library]
+    for dtype in kind.dtypes:
+        globals()[name](group, kind, dtype)
+    group.barrier()
 
 
-def no_data(group):
+@pytest.mark.ranks(*SIZES)
+def test_barrier_and_empty_arrays(group):
     assert group.barrier() is None
     assert group.ibarrier().wait() is None
     empty = np.zeros(0)
     assert group.allreduce(empty) is empty
     assert group.allgather(empty).shape == (0,)
-
-
-@pytest.mark.parametrize("n", SIZES)
-def test_barrier_and_empty_arrays(n):
-    ranks.run(n, no_data)

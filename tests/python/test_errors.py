@@ -68,7 +68,8 @@ def test_timeout():
     assert ranks.run(2, timeout) == ["timed out", "waited"]
 
 
-def invalid(group):
+@pytest.mark.ranks(2)
+def test_invalid_arguments(group):
     with pytest.raises(col.InvalidArgument, match="root 7"):
         group.broadcast(np.ones(3), root=7)
     with pytest.raises(col.InvalidArgument, match="fork|elements"):
@@ -99,10 +100,6 @@ def invalid(group):
     with pytest.raises(col.InvalidArgument, match="batch is a list"):
         group.batch([np.ones(1)])
     group.barrier()  # none of these broke it
-
-
-def test_invalid_arguments():
-    ranks.run(2, invalid)
 
 
 @pytest.mark.parametrize(

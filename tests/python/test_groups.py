@@ -8,12 +8,12 @@ import torch
 
 import col
 import col.ray
-import ranks
 
 
-def about(group):
+@pytest.mark.ranks(3)
+def test_about(group):
     assert (group.name, group.size, group.ranks) == ("default", 3, [0, 1, 2])
-    assert group.backend == "shm" and group.device == "cpu" and group.timeout == 30.0
+    assert group.backend == "shm" and group.device == "cpu" and group.timeout == 300.0
     assert group.world_rank(2) == 2 and group.rank_of(2) == 2 and group.rank_of(9) == -1
     assert repr(group) == f"<col.Group 'default': rank {group.rank} of 3, shm>"
     assert col.init() is not None and col.init().rank == group.rank and col.get_rank() == group.rank
@@ -22,11 +22,8 @@ def about(group):
         group.world_rank(3)
 
 
-def test_about():
-    ranks.run(3, about)
-
-
-def families(group):
+@pytest.mark.ranks(3)
+def test_families(group):
     r, n = group.rank, group.size
     half = group.split(r % 2, key=-r)
     assert half.ranks == [p for p in reversed(range(n)) if p % 2 == r % 2]
@@ -49,11 +46,8 @@ def families(group):
     group.barrier()
 
 
-def test_families():
-    ranks.run(3, families)
-
-
-def insight(group):
+@pytest.mark.ranks(2)
+def test_insight(group):
     assert "ring" in group.algorithms("allreduce")
     assert "allreduce" in group.explain("allreduce", 1 << 20) or group.explain("allreduce", 1 << 20)
     assert group.explain("allreduce", 8, np.float64, op="max") and group.explain("allgather", 8, torch.float16)
@@ -72,11 +66,8 @@ def insight(group):
     assert {"send", "recv"} <= {step["step"] for step in trace}
 
 
-def test_insight():
-    ranks.run(2, insight)
-
-
-def options(group):
+@pytest.mark.ranks(2)
+def test_options(group):
     x = np.full(1000, 1.0, np.float16)
     group.allreduce(x, deterministic=True)
     group.allreduce(x, compress=True)
@@ -86,15 +77,17 @@ def options(group):
     group.barrier(timeout=datetime.timedelta(seconds=20))
 
 
-def test_options():
-    ranks.run(2, options)
-
-
 class RayOp(enum.Enum):
     SUM, PRODUCT, MIN, MAX, AVERAGE = range(5)
 
 
-def ray_names(group, make):
+def numpy_array(values):
+    return np.array(values)
+
+
+@pytest.mark.parametrize("make", [numpy_array, torch.tensor])
+@pytest.mark.ranks(1, 2, 3)
+def test_ray_names(group, make):
     n, r = group.size, group.rank
     own = col.init_collective_group(n, r, "auto" if n == 1 else "shm", "worker")
     assert col.get_rank("worker") == r and own.name == "worker"
@@ -137,31 +130,21 @@ def ray_names(group, make):
     assert col.destroy_collective_group("worker") and not col.is_group_initialized("worker")
 
 
-def numpy_array(values):
-    return np.array(values)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3])
-@pytest.mark.parametrize("make", [numpy_array, torch.tensor])
-def test_ray_names(make, n):
-    ranks.run(n, ray_names, make)
-
-
-def ray_read_only(group):
+@pytest.mark.ranks(2)
+def test_ray_names_refuse(group):
     x = np.ones(2)
     x.flags.writeable = False
-    col.allreduce(x)
-    assert x.tolist() == [2, 2]
+    with pytest.raises(col.InvalidArgument, match="copy"):
+        col.allreduce(x)
+    assert x.tolist() == [1, 1]
     with pytest.raises(col.InvalidArgument, match="2 ranks|group has"):
         col.allgather([np.zeros(1)], np.zeros(1))
     assert isinstance(col.gloo_available(), bool) and col.nccl_available() is False
 
 
-def test_ray_writes_read_only_arrays():
-    ranks.run(2, ray_read_only)
-
-
-def backends(group, backend):
+@pytest.mark.parametrize("backend", ["shm", "gloo"])
+@pytest.mark.ranks(3)
+def test_backends(group, backend):
     if backend == "gloo" and not col.gloo_available():
         with pytest.raises(col.Unavailable):
             col.init_collective_group(group.size, group.rank, backend, "other")
@@ -173,17 +156,9 @@ def backends(group, backend):
     own.destroy()
 
 
-@pytest.mark.parametrize("backend", ["shm", "gloo"])
-def test_backends(backend):
-    ranks.run(3, backends, backend)
-
-
-def no_such_backend(group):
+@pytest.mark.ranks(2)
+def test_no_such_backend(group):
     with pytest.raises(col.InvalidArgument, match="auto|shm"):
         col.init_collective_group(group.size, group.rank, "smoke", "other")
     with pytest.raises(col.Unavailable):
         col.init_collective_group(group.size, group.rank, "nccl", "other", timeout=20)
-
-
-def test_no_such_backend():
-    ranks.run(2, no_such_backend)

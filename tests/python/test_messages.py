@@ -5,10 +5,11 @@ import pytest
 import torch
 
 import col
-import ranks
 
 
-def ring(group, library):
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.ranks(2, 3, 5)
+def test_ring(group, library):
     n, r = group.size, group.rank
     make = np.full if library == "numpy" else lambda count, value: torch.full((count,), value)
     x, out = make(3, r), make(3, -1)
@@ -20,13 +21,8 @@ def ring(group, library):
     assert out.tolist() == [(r - 1) % n] * 3 and works[1].source == (r - 1) % n
 
 
-@pytest.mark.parametrize("n", [2, 3, 5])
-@pytest.mark.parametrize("library", ["numpy", "torch"])
-def test_ring(library, n):
-    ranks.run(n, ring, library)
-
-
-def any_source(group):
+@pytest.mark.ranks(3)
+def test_any_source(group):
     if group.rank == 0:
         seen = set()
         for _ in range(group.size - 1):
@@ -43,11 +39,8 @@ def any_source(group):
             group.send(np.array([1.0]), 0, tag=3)
 
 
-def test_any_source():
-    ranks.run(3, any_source)
-
-
-def batches(group):
+@pytest.mark.ranks(2, 3)
+def test_batches(group):
     n, r = group.size, group.rank
     for form in ("batch", "ibatch"):
         outs = [np.full(2, -1) for _ in range(n)]
@@ -60,23 +53,15 @@ def batches(group):
             assert outs[p].tolist() == ([-1, -1] if p == r else [10 * p + r] * 2)
 
 
-@pytest.mark.parametrize("n", [2, 3])
-def test_batches(n):
-    ranks.run(n, batches)
-
-
-def to_oneself(group):
+@pytest.mark.ranks(1, 2)
+def test_to_oneself(group):
     work = group.isend(np.array([3.0]), group.rank)
     assert group.recv(np.zeros(1), group.rank).tolist() == [3.0]
     work.wait()
 
 
-@pytest.mark.parametrize("n", [1, 2])
-def test_to_oneself(n):
-    ranks.run(n, to_oneself)
-
-
-def unequal(group):
+@pytest.mark.ranks(2)
+def test_unequal_counts(group):
     own = group.dup()
     with pytest.raises(col.Mismatch):
         if group.rank == 0:
@@ -86,14 +71,11 @@ def unequal(group):
     own.destroy()
 
 
-def test_unequal_counts():
-    ranks.run(2, unequal)
-
-
 OBJECTS = [None, 3, "text", [1, {"a": (2.5, b"x")}], np.arange(5), {"big": "x" * 100_000}]
 
 
-def objects(group):
+@pytest.mark.ranks(1, 2, 3, 5)
+def test_objects(group):
     n, r = group.size, group.rank
     for thing in OBJECTS:
         same = (lambda a: np.array_equal(a, thing)) if isinstance(thing, np.ndarray) else lambda a: a == thing
@@ -108,18 +90,10 @@ def objects(group):
         assert group.recv_object(0, tag=5) == {"hello": 1}
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 5])
-def test_objects(n):
-    ranks.run(n, objects)
-
-
-def own_class(group):
+@pytest.mark.ranks(2)
+def test_objects_of_classes(group):
     assert [type(e) for e in group.allgather_object(col.Timeout("m", 1))] == [col.Timeout] * group.size
     with pytest.raises(Exception, match="pickle|lambda"):
         group.allgather_object(lambda: 0)
     with pytest.raises(col.InvalidArgument, match="one for each rank"):
         group.scatter_object(root=group.rank)
-
-
-def test_objects_of_classes():
-    ranks.run(2, own_class)

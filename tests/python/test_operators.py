@@ -12,27 +12,22 @@ NAMES = {
 }
 
 
-def by_name(group, op):
+@pytest.mark.parametrize("op", NAMES)
+@pytest.mark.ranks(3)
+def test_named(group, op):
     data = [np.arange(1, 7, dtype=np.int64) * (r + 1) for r in range(group.size)]
     got = group.allreduce(data[group.rank].copy(), op=op)
     np.testing.assert_array_equal(got, NAMES[op](data))
 
 
-@pytest.mark.parametrize("op", NAMES)
-def test_named(op):
-    ranks.run(3, by_name, op)
-
-
-def average(group):
+@pytest.mark.ranks(3)
+def test_average(group):
     x = np.full(4, float(group.rank))
     np.testing.assert_allclose(group.allreduce(x, op="avg"), (group.size - 1) / 2)
 
 
-def test_average():
-    ranks.run(3, average)
-
-
-def booleans(group):
+@pytest.mark.ranks(2)
+def test_booleans(group):
     x = np.array([True, group.rank == 0, False])
     np.testing.assert_array_equal(group.allreduce(x.copy(), op="min"), [True, False, False])
     np.testing.assert_array_equal(group.allreduce(x.copy(), op="bor"), [True, True, False])
@@ -40,24 +35,18 @@ def booleans(group):
         group.allreduce(x)
 
 
-def test_booleans():
-    ranks.run(2, booleans)
-
-
-def scaled(group):
+@pytest.mark.ranks(2)
+def test_scaled_sum(group):
     x = np.full(4, 1.0)
     np.testing.assert_allclose(group.allreduce(x, op=col.premul_sum(group.rank + 1)), 3.0)
-
-
-def test_scaled_sum():
-    ranks.run(2, scaled)
 
 
 def larger_magnitude(left, right):
     return np.where(np.abs(left) >= np.abs(right), left, right)
 
 
-def own_function(group):
+@pytest.mark.ranks(1, 2, 3, 5)
+def test_own_function(group):
     x = np.array([1.0, -2.0, 3.0]) * (-1) ** group.rank * (group.rank + 1)
     expected = np.array([1.0, -2.0, 3.0]) * (-1) ** (group.size - 1) * group.size
     np.testing.assert_array_equal(group.allreduce(x.copy(), op=larger_magnitude), expected)
@@ -67,40 +56,36 @@ def own_function(group):
     np.testing.assert_array_equal(group.iallreduce(x.copy(), op=named).wait(), expected)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 5])
-def test_own_function(n):
-    ranks.run(n, own_function)
-
-
-def keeps_order(group):
+@pytest.mark.ranks(3)
+def test_order_of_ranks(group):
     x = np.full(1000, float(group.rank))
     assert (group.allreduce(x.copy(), op=lambda left, right: left) == 0).all()
     assert (group.allreduce(x.copy(), op=lambda left, right: right) == group.size - 1).all()
     assert (group.scan(x, op=lambda left, right: right) == group.rank).all()
 
 
-def test_order_of_ranks():
-    ranks.run(3, keeps_order)
-
-
 def raises(group):
+    """Whether each of two calls has raised the error of this rank's own function: a late rank gets the other's, in words."""
     def boom(left, right):
         raise KeyError("boom")
 
+    errors = (KeyError, col.errors.Internal)
     own = group.dup()
-    with pytest.raises(KeyError, match="boom"):
+    with pytest.raises(errors, match="boom") as blocking:
         own.allreduce(np.ones(3), op=boom)
     with pytest.raises(col.Aborted):
         own.allreduce(np.ones(3))
     own.destroy()
     own = group.dup()
-    with pytest.raises(KeyError, match="boom"):
+    with pytest.raises(errors, match="boom") as started:
         own.iallreduce(np.ones(3), op=boom).wait()  # it may run at once
     own.destroy()
+    return blocking.type is KeyError, started.type is KeyError
 
 
 def test_exception_of_own_function():
-    ranks.run(2, raises)
+    blocking, started = zip(*ranks.run(2, raises))
+    assert any(blocking) and any(started)
 
 
 def one_raises(group):
@@ -126,12 +111,9 @@ def test_others_learn_of_the_exception():
     assert "own" in ranks.run(3, one_raises)
 
 
-def wrong_result(group):
+@pytest.mark.ranks(2)
+def test_result_of_another_length(group):
     own = group.dup()
     with pytest.raises(ValueError, match="broadcast"):
         own.allreduce(np.ones(3), op=lambda left, right: np.ones(5))
     own.destroy()
-
-
-def test_result_of_another_length():
-    ranks.run(2, wrong_result)

@@ -19,7 +19,8 @@ def watched(count):
     return np.ones(count).view(Watched)
 
 
-def waits(group):
+@pytest.mark.ranks(1, 3)
+def test_waits(group):
     x = np.ones(4)
     work = group.iallreduce(x)
     assert work.result is x and work.wait_for(20) is True and work.done() and work.wait() is x
@@ -37,12 +38,8 @@ def waits(group):
         assert work.wait(timeout=20).tolist() == sorted(list(range(group.size)) * 2)
 
 
-@pytest.mark.parametrize("n", [1, 3])
-def test_waits(n):
-    ranks.run(n, waits)
-
-
-def not_ended(group):
+@pytest.mark.ranks(2)
+def test_not_ended(group):
     if group.rank == 0:
         out = np.zeros(1)
         work = group.irecv(out, 1)
@@ -56,8 +53,33 @@ def not_ended(group):
         group.send(np.array([7.0]), 0)
 
 
-def test_not_ended():
-    ranks.run(2, not_ended)
+@pytest.mark.ranks(3)
+def test_given_up(group, shared_tmp_path):
+    """Every wait with a limit names who is missing, as a blocking call does."""
+    if group.rank != 1:
+        group.send(np.zeros(1), 2 - group.rank, tag=1)  # each of the two knows that the other has come
+        x = np.ones(4)
+        work, message = group.iallreduce(x), group.irecv(np.zeros(1), 1)
+        group.recv(np.zeros(1), 2 - group.rank, tag=1)
+        for wait, words in (
+            (lambda: work.wait(0.01), "iallreduce of 4 float64, sum, by .*has not ended after 10ms: rank 1 did not enter it"),
+            (lambda: work.wait(timeout=0.3), "has not ended after 300ms: rank 1 did not enter it"),
+            (lambda: col.wait_all([work, message], timeout=0.02), "iallreduce .* has not ended after 20ms: rank 1 "),
+            (lambda: col.wait_any([message, work], timeout=0.02), "irecv: message of 1 float64 from rank 1 .*after 20ms: rank 1 "),
+        ):
+            with pytest.raises(col.Timeout, match=words + ".*it goes on$") as caught:
+                wait()
+            assert (caught.value.rank, caught.value.group) == (1, group.name), str(caught.value)
+        assert work.wait_for(0.01) is False and isinstance(work.overdue(0.01), col.Timeout)
+        (shared_tmp_path / str(group.rank)).touch()
+        work.wait()
+        message.wait()
+        assert x.tolist() == [3] * 4
+    else:  # does something else, until both have given up
+        ranks.until(lambda: len(list(shared_tmp_path.iterdir())) == 2)
+        for rank in (0, 2):
+            group.send(np.zeros(1), rank)
+        group.iallreduce(np.ones(4)).wait()
 
 
 def dropped_collective(group):
@@ -97,7 +119,8 @@ def test_dropped_work_keeps_its_arrays(function):
     ranks.run(2, function)
 
 
-def result_outlives(group):
+@pytest.mark.ranks(2)
+def test_result_outlives_its_work(group):
     results = [group.iallreduce(np.full(3, float(k))) for k in range(3)]
     arrays = [work.wait() for work in results]
     del results
@@ -105,11 +128,7 @@ def result_outlives(group):
     assert [array[0] for array in arrays] == [0, group.size, 2 * group.size]
 
 
-def test_result_outlives_its_work():
-    ranks.run(2, result_outlives)
-
-
-def awaits(group):
+def awaits(group, ticked):
     async def tasks():
         ticks = 0
 
@@ -117,11 +136,13 @@ def awaits(group):
             nonlocal ticks
             while True:
                 ticks += 1
+                if group.rank == 0 and ticks == 10:
+                    ticked.touch()
                 await asyncio.sleep(0)
 
         other = asyncio.create_task(ticking())
-        if group.rank == 1:
-            await asyncio.sleep(0.05)
+        while group.rank == 1 and not ticked.exists():  # until the other tasks of rank 0, which waits for this one, have run
+            await asyncio.sleep(0)
         x = np.ones(3)
         assert await group.iallreduce(x) is x
         first, second = await asyncio.gather(
@@ -137,11 +158,12 @@ def awaits(group):
     asyncio.run(tasks())
 
 
-def test_await():
-    ranks.run(2, awaits)
+def test_await(tmp_path):
+    ranks.run(2, awaits, tmp_path / "ticked")
 
 
-def await_fails(group):
+@pytest.mark.ranks(2)
+def test_await_raises(group):
     own = group.dup()
 
     async def fails():
@@ -152,11 +174,8 @@ def await_fails(group):
     own.destroy()
 
 
-def test_await_raises():
-    ranks.run(2, await_fails)
-
-
-def error_every_time(group):
+@pytest.mark.ranks(2)
+def test_error_at_every_wait(group):
     own = group.dup()
     work = own.iallreduce(np.ones(3 + group.rank), timeout=20)
     for _ in range(2):
@@ -167,11 +186,8 @@ def error_every_time(group):
     own.destroy()
 
 
-def test_error_at_every_wait():
-    ranks.run(2, error_every_time)
-
-
-def after_destroy(group):
+@pytest.mark.ranks(2)
+def test_work_outlives_its_group(group):
     own = group.dup()
     work = own.ibarrier()
     work.wait()
@@ -185,10 +201,6 @@ def after_destroy(group):
     own.destroy()  # does nothing
 
 
-def test_work_outlives_its_group():
-    ranks.run(2, after_destroy)
-
-
 class Loud(np.ndarray):
     """An array whose end runs code."""
 
@@ -197,7 +209,8 @@ class Loud(np.ndarray):
             self.ring()
 
 
-def asked_meanwhile(group):
+@pytest.mark.ranks(1)
+def test_an_array_that_ends_with_its_work_may_ask_it(group):
     x = np.ones(8).view(Loud)
     seen = []
     x.ring = lambda: seen.append(work.done())
@@ -208,11 +221,8 @@ def asked_meanwhile(group):
     assert seen == [True]
 
 
-def test_an_array_that_ends_with_its_work_may_ask_it():
-    ranks.run(1, asked_meanwhile)
-
-
-def several(group):
+@pytest.mark.ranks(1, 2)
+def test_several(group):
     arrays = [np.full(3, float(k)) for k in range(4)]
     assert col.wait_all([group.iallreduce(array) for array in arrays]) == arrays
     assert [array[0] for array in arrays] == [k * group.size for k in range(4)]
@@ -221,9 +231,9 @@ def several(group):
     message = group.irecv(out, group.rank, tag=8)
     works = [message, group.iallreduce(np.ones(3))]
     assert col.wait_any(works) == 1 and message.error is None
-    with pytest.raises(col.Timeout, match="go on"):
+    with pytest.raises(col.Timeout, match="goes on"):
         col.wait_all([message], timeout=0.01)
-    with pytest.raises(col.Timeout, match="go on"):
+    with pytest.raises(col.Timeout, match="goes on"):
         col.wait_any([message], timeout=0.01)
     group.send(np.array([4.0]), group.rank, tag=8)
     assert col.wait_any([message]) == 0 and out[0] == 4
@@ -233,12 +243,8 @@ def several(group):
         col.wait_any([])
 
 
-@pytest.mark.parametrize("n", [1, 2])
-def test_several(n):
-    ranks.run(n, several)
-
-
-def followed(group):
+@pytest.mark.ranks(2)
+def test_then(group):
     own = group.dup()
     seen = []
     x = np.ones(3)
@@ -260,11 +266,8 @@ def followed(group):
     own.destroy()
 
 
-def test_then():
-    ranks.run(2, followed)
-
-
-def coalesced(group):
+@pytest.mark.ranks(1, 3)
+def test_coalesced(group):
     before, kept = np.ones(3), np.ones(3)
     early = group.iallreduce(before)
     arrays = [np.full(5, i + 1.0) for i in range(4)]
@@ -293,8 +296,3 @@ def coalesced(group):
     assert kept[0] == group.size
     with pytest.raises(col.InvalidArgument, match="has not begun"):
         scope.__exit__(None, None, None)
-
-
-@pytest.mark.parametrize("n", [1, 3])
-def test_coalesced(n):
-    ranks.run(n, coalesced)

@@ -1,4 +1,6 @@
-"""Runs Ray's own tests of collectives on col.ray: only their imports change.
+"""Runs Ray's own tests of collectives on col.ray: their imports change, and actors copy the arrays that they are given.
+
+Ray hands out arguments as read-only arrays, which Ray's collectives write all the same; col's refuse to.
 
 scripts/dev ray-tests fetches the wheel of Ray whose tests these are, and calls this. Nothing of them stays in the sources.
 """
@@ -56,8 +58,9 @@ TO_FAIL: dict[str, tuple[type, str, str]] = {
 
 
 def rewritten(text: str, module: str) -> str:
-    """The same test with the collectives of `module`, and with the helpers where they were unpacked."""
+    """The same test with the collectives of `module`, with the helpers where they were unpacked, and with arrays of its own."""
     text = re.sub(r"\b(python\.)?ray\.util\.collective\.tests\b", PACKAGE, text)
+    text = text.replace("self.buffer = data", "self.buffer = data.copy() if hasattr(data, 'copy') else data.clone()")
     return re.sub(r"\b(python\.)?ray\.util\.collective\b", module, text)
 
 
@@ -204,7 +207,7 @@ def main() -> int:
         runtime_env = functools.partial(col.ray.runtime_env, "GLOO", "NCCL")
     newer = take_newer(options.sources, options.folder)
     if newer:
-        import col.ray.transport  # noqa: F401  registers "COL"
+        from col.ray import transport  # noqa: F401  registers "COL"
 
         runtime_env = col.ray.runtime_env if runtime_env is dict else runtime_env
         files += newer

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import ray
 
+import col
 import col.ray as collective
 import workers as actors
 from members import LIBRARIES, every_call, join, same
@@ -17,21 +18,52 @@ def test_every_call(workers, group, library):
     assert everywhere(workers, every_call, group, library) == ["right"] * 4
 
 
-def reduce_what_came(_rank, name, array):
-    assert not array.flags.writeable
-    collective.allreduce(array, name)
-    return array[0]
+def refuses_to_write(rank, name, array, make):
+    """Every call that would write to the store's object, which other actors have, too."""
+    x, n, other = make(array), 4, (rank + 1) % 4
+    private = make(array.copy())
+    calls = {
+        "allreduce": lambda: collective.allreduce(x, name),
+        "reduce": lambda: collective.reduce(x, rank, name),
+        "broadcast": lambda: collective.broadcast(x, other, name),
+        "allgather": lambda: collective.allgather([private, x, private, private], private, name),
+        "reducescatter": lambda: collective.reducescatter(x, [private] * n, name),
+        "gather": lambda: collective.gather(private, [x] * n, rank, name),
+        "scatter": lambda: collective.scatter(x, None, other, name),
+        "alltoall": lambda: collective.alltoall([x] * n, [private] * n, name),
+        "recv": lambda: collective.recv(x, other, name),
+        "iallreduce": lambda: collective.iallreduce(x, name),
+        "irecv": lambda: collective.irecv(x, other, name),
+    }
+    for call in calls.values():
+        with pytest.raises(col.InvalidArgument, match="copy"):
+            call()
+    # As inputs, they are what others get.
+    collective.reduce(private if rank == 0 else x, 0, name)
+    same(private, n * array if rank == 0 else array)
+    collective.broadcast(x if rank == 0 else private, 0, name)
+    same(private, n * array if rank == 0 else array)
+    parts = [make(np.zeros_like(array)) for _ in range(n)]
+    collective.allgather(parts, x, name)
+    same(np.stack(parts), np.stack([array] * n))
+    same(x, array)
+    return "right"
 
 
-def test_arrays_from_the_object_store(workers, group):
-    """Ray hands them out read-only, and Ray's own collectives write into them."""
-    for size in 3, 100_000:  # within the message, and in shared memory
-        references = [
-            worker.run.remote(reduce_what_came, rank, group, ray.put(np.full(size, rank + 1.0)))
-            for rank, worker in enumerate(workers)
-        ]
-        # Top-level arguments alone are fetched by Ray: this one is.
-        assert ray.get(references, timeout=LIMIT) == [10] * 4
+def from_numpy(array):
+    import torch
+
+    return torch.from_numpy(array)  # which keeps no flag of it
+
+
+@pytest.mark.parametrize("make", [np.asarray, from_numpy])
+def test_arrays_from_the_object_store(workers, group, make):
+    """All actors have the same memory for an object, and nobody writes there."""
+    for size in 3, 100_000:
+        values = np.arange(size) + 1.0
+        ref = ray.put(values)
+        assert everywhere(workers, refuses_to_write, group, ref, make) == ["right"] * 4
+        same(ray.get(ref), values)
 
 
 def messages(rank, name):

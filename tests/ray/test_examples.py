@@ -78,6 +78,22 @@ def test_allreduce_by_the_object_store_and_by_a_collective():
         assert collective == 0
 
 
+def test_spacys_project_runs_programs_that_there_are_with_options_that_they_have():
+    """As `spacy project run` reads the file: it puts in the variables, and calls each line."""
+    yaml = pytest.importorskip("yaml")
+    project = yaml.safe_load((SPACY_NER / "project.yml").read_text(encoding="utf-8"))
+    commands = {command["name"]: command for command in project["commands"]}
+    assert "ray-train" in commands and set(project["workflows"]["all"]) <= set(commands)
+    for name, command in commands.items():
+        assert command["help"] and all((SPACY_NER / path).is_file() for path in command.get("deps", []))
+        for line in command["script"]:
+            python, script, *words = re.sub(r"\$\{vars\.(\w+)\}", lambda found: str(project["vars"][found[1]]), line).split()
+            assert python == "python" and (SPACY_NER / script).is_file() and "$" not in " ".join(words)
+            if script == "train.py":
+                options = train.parser.parse_args(words)
+                assert options.workers == [1, 2, 4] and options.synthetic == (name != "ray-train")
+
+
 # ---- The parts
 
 

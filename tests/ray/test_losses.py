@@ -164,3 +164,29 @@ def test_an_error_of_the_others_in_flight(three):
     assert ray.wait(waiting, timeout=0.5)[0] == []
     ray.kill(members[2])
     assert ray.get(waiting, timeout=LIMIT) == [2, 2]
+
+
+def without_a_head(rank, name):
+    """As if the head node had ended: Ray's key-value store answers nothing."""
+    from ray.experimental import internal_kv
+
+    def gone(*_args, **_more):
+        raise RuntimeError("failed to connect to GCS")
+
+    answers, internal_kv._internal_kv_get = internal_kv._internal_kv_get, gone
+    try:
+        join(1, 2, name, timeout=60)
+    except col.Error as error:
+        return error
+    finally:
+        internal_kv._internal_kv_get = answers
+
+
+def test_the_store_of_ray_is_lost(cluster):
+    (member,) = actors.start(1)
+    begin = time.time()
+    error = ray.get(member.run.remote(without_a_head, 0, "no head"), timeout=LIMIT)
+    assert isinstance(error, col.IoError) and time.time() - begin < 30
+    for words in ("group 'no head'", "Ray's key-value store", "failed to connect to GCS", "(after 0.", "head node"):
+        assert words in str(error), str(error)
+    ray.kill(member)

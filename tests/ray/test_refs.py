@@ -14,9 +14,15 @@ from ray.experimental.collective import create_collective_group as create_group_
 import col
 import col.ray as collective
 import holders as actors
+import refs_example
 from workers import LIMIT
 
 WITHIN = 1.0  # seconds: what a driver can see is refused, and a death is noticed
+
+
+def test_the_example(cluster, capsys):
+    refs_example.main()
+    assert capsys.readouterr().out.endswith("sum: 3.0\n")
 
 
 @pytest.fixture(scope="module")
@@ -247,14 +253,18 @@ def test_a_method_that_fails(holders):
     collective.allreduce_refs(good(holders), "trio")
 
 
-def test_a_busy_actor_is_named(holders):
+def test_a_busy_actor_is_named(holders, tmp_path):
     pair = holders[:2]
     collective.create_collective_group(pair, 2, [0, 1], group_name="busy", timeout=LIMIT)
     collective.allreduce_refs(good(pair), "busy")
     made = good(pair)
-    pair[1].run.remote(time.sleep, 2.0)
-    with refused(col.Timeout, "rank 1", 1, within=0.3 + 1.5 + WITHIN):
-        collective.allreduce_refs(made, "busy", timeout=0.3)
+    os.mkfifo(tmp_path / "reads")
+    pair[1].run.remote((tmp_path / "reads").read_text)
+    try:
+        with refused(col.Timeout, "rank 1", 1, within=0.3 + 1.5 + WITHIN):
+            collective.allreduce_refs(made, "busy", timeout=0.3)
+    finally:
+        (tmp_path / "reads").write_text("")
     collective.destroy_collective_group("busy")
     collective.allreduce_refs(good(holders), "trio")  # other groups of the same actors go on
 

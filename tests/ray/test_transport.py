@@ -75,6 +75,29 @@ def test_what_cannot_be_moved(holders):
         get(holders[0].hold.remote("x", torch.ones(3).to_sparse()))
 
 
+class Plain:
+    """Has no method that Ray's decorator says to be of a transport."""
+
+    def take(self, value):
+        return value
+
+
+def test_an_actor_without_a_transport(holders):
+    """It is refused before anything is sent; the same class takes tensors where it asks for a transport."""
+    plain = ray.remote(num_cpus=0)(Plain).remote()
+    able = ray.remote(num_cpus=0, enable_tensor_transport=True)(Plain).options(name="able").remote()
+    known, unknown = holders[0].fill.remote("x", 10, 1.0), holders[0].run.remote(time.sleep, 0.1)
+    ray.wait([known], timeout=LIMIT, fetch_local=False)
+    for ref in known, holders[0].fill.remote("y", 10, 1.0):  # the second one may not have been made yet
+        with pytest.raises(col.InvalidArgument, match="Plain.*enable_tensor_transport=True"):
+            plain.take.remote(ref)
+        for taker in able, ray.get_actor("able"):
+            assert get(taker.take.remote(ref))[-1] == 1
+    assert get(plain.take.remote(unknown)) is None and get(plain.take.remote(3)) == 3  # ordinary values go to any actor
+    for actor in plain, able:
+        ray.kill(actor)
+
+
 def has_manager():
     from ray._private.worker import global_worker
 

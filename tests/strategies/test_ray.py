@@ -27,7 +27,7 @@ def cluster():
 
 def join(rank, size, name):
     collective.init_collective_group(size, rank, "gloo", name, timeout=30)
-    return collective.get_group_handle(name)
+    return collective.get_group(name)
 
 
 def every_strategy(rank, size):

@@ -21,11 +21,6 @@ done
 echo "seed $seed (--seed or COLTEST_SEED repeats what is drawn; the moments differ)"
 RANDOM=$seed
 
-# The names that the backend gives where it cannot do without.
-no_shared_memory() {
-  [ -z "$(find /dev/shm -maxdepth 1 -regextype posix-extended -regex '.*/col-[0-9a-f]{32}')" ]
-}
-
 # Seconds that a job has from the last disturbance to its end.
 limit=30
 calls=150

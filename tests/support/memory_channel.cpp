@@ -1,10 +1,7 @@
 #include "support/memory_channel.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstring>
 #include <list>
@@ -17,10 +14,14 @@
 
 #include <fmt/format.h>
 
+#include "core/clock/lock.hpp"
+#include "core/clock/this_process.hpp"
+
 namespace col::test {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using core::Clock;
+using Lock = std::unique_lock<core::Mutex>;
 
 std::uint64_t stream_of(std::uint64_t slot) {
   return slot & ~kSlotContent;
@@ -41,6 +42,13 @@ struct Receive {
   std::uint64_t ticket = 0;
 };
 
+// A word of another rank: that it has broken the group.
+struct Abort {
+  Clock::time_point arrives;
+  int by = 0;
+  Error why;
+};
+
 struct Member {
   std::list<Message> inbox;            // in the order of arrival
   std::list<Receive> receives;         // in the order of posting
@@ -50,18 +58,21 @@ struct Member {
   int posts = 0;
   bool entered = false;
   bool closed = false;
+  std::vector<Clock::time_point> closings;  // by rank: when this one hears that it has closed
+  std::vector<Abort> aborts;
 };
 
 // All that the ranks of one group share. Requires: `mutex` is held, wherever anything else is touched.
 struct Hub {
-  Hub(int size, std::uint64_t seed) : members(static_cast<std::size_t>(size)), random(seed) {}
+  Hub(int size, std::uint64_t seed) : members(static_cast<std::size_t>(size)), random(seed) {
+    for (Member& one : members) one.closings.assign(members.size(), Clock::time_point::max());
+  }
 
-  std::mutex mutex;
-  std::condition_variable changed;
+  core::Mutex mutex;
+  core::Condition changed;
   std::vector<Member> members;
   std::mt19937_64 random;
   std::uint64_t tickets = 0;
-  std::optional<std::pair<int, Error>> aborted;  // by whom, why
 
   Member& member(int rank) { return members[static_cast<std::size_t>(rank)]; }
 
@@ -114,22 +125,31 @@ std::string describe_options(const MemoryOptions& options) {
 
 class MemoryChannel final : public Channel {
  public:
-  MemoryChannel(std::string group, int rank, std::shared_ptr<Hub> hub, const MemoryOptions& options)
-      : group_(std::move(group)), rank_(rank), hub_(std::move(hub)), options_(options) {}
+  MemoryChannel(const ConnectRequest& request, std::shared_ptr<Hub> hub, const MemoryOptions& options)
+      : group_(request.group),
+        rank_(request.rank),
+        hub_(std::move(hub)),
+        options_(options),
+        network_(network_of(options)) {
+    for (int rank = 0; rank < size(); ++rank) {
+      const auto place = static_cast<std::size_t>(rank);
+      pids_.push_back(place < request.peers.size() ? request.peers[place].pid : rank);
+    }
+  }
   ~MemoryChannel() override {
-    const std::lock_guard lock(hub_->mutex);
+    const Lock lock(hub_->mutex);
     close();
   }
 
   Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) override {
-    const std::lock_guard lock(hub_->mutex);
+    const Lock lock(hub_->mutex);
     enter();
     check_peer(peer);
     count_post();
     Message message;
     message.from = rank_;
     message.slot = slot;
-    message.arrives = Clock::now() + delay();
+    message.arrives = arrival(peer);
     message.send = ++hub_->tickets;
     const auto* const begin = static_cast<const std::byte*>(data.data);
     if (!data.empty()) message.bytes.assign(begin, begin + data.bytes());
@@ -141,7 +161,7 @@ class MemoryChannel final : public Channel {
   }
 
   Ticket post_recv(int peer, std::uint64_t slot, TensorView data) override {
-    const std::lock_guard lock(hub_->mutex);
+    const Lock lock(hub_->mutex);
     enter();
     if (peer != kAnyPeer || hub_->members.size() == 1) check_peer(peer);
     count_post();
@@ -152,14 +172,14 @@ class MemoryChannel final : public Channel {
   }
 
   std::optional<int> test(Ticket ticket) override {
-    const std::lock_guard lock(hub_->mutex);
+    const Lock lock(hub_->mutex);
     enter();
     check_ticket(ticket);
     return look(ticket);
   }
 
   int wait(Ticket ticket, WaitContext& wait) override {
-    std::unique_lock lock(hub_->mutex);
+    Lock lock(hub_->mutex);
     enter();
     check_ticket(ticket);
     for (;;) {
@@ -181,17 +201,21 @@ class MemoryChannel final : public Channel {
 
   std::span<const NativeEntry> native_entries() const override { return {}; }
   Ticket start_native(const Request&, WaitContext&) override {
-    const std::lock_guard lock(hub_->mutex);
+    const Lock lock(hub_->mutex);
     fail(error(ErrorCode::internal, "this backend has no collectives of its own"));
   }
 
   void abort(const Error& cause) noexcept override {
-    const std::lock_guard lock(hub_->mutex);
+    const Lock lock(hub_->mutex);
     break_off(cause);
   }
 
  private:
+  static Network* network_of(const MemoryOptions& options) { return options.network ? options.network() : nullptr; }
+
   Member& self() const { return hub_->member(rank_); }
+  int size() const { return static_cast<int>(hub_->members.size()); }
+  std::int64_t pid_of(int rank) const { return pids_[static_cast<std::size_t>(rank)]; }
 
   Error error(ErrorCode code, const std::string& text, int rank = -1) const {
     return Error(code, fmt::format("{} ({})", text, describe_options(options_)), group_, rank);
@@ -217,24 +241,33 @@ class MemoryChannel final : public Channel {
     throw *cause_;
   }
 
-  Duration delay() {
-    if (options_.longest_delay <= Duration::zero()) return Duration::zero();
-    return Duration(std::uniform_int_distribution<Duration::rep>(0, options_.longest_delay.count())(hub_->random));
+  // When `peer` has what this rank says now.
+  Clock::time_point arrival(int peer) {
+    if (network_ != nullptr) return network_->arrival(pid_of(rank_), pid_of(peer));
+    const Duration longest = std::max(options_.longest_delay, Duration::zero());
+    if (longest == Duration::zero()) return Clock::now();
+    return Clock::now() + Duration(std::uniform_int_distribution<Duration::rep>(0, longest.count())(hub_->random));
   }
 
   Duration next_arrival() const {
     const auto now = Clock::now();
-    for (const Message& message : self().inbox) {
-      if (message.arrives > now) return message.arrives - now;
-    }
-    return std::chrono::hours(1);
+    auto next = now + std::chrono::hours(1);
+    const auto consider = [&](Clock::time_point arrives) {
+      if (arrives > now) next = std::min(next, arrives);
+    };
+    for (const Message& message : self().inbox) consider(message.arrives);
+    for (const Abort& abort : self().aborts) consider(abort.arrives);
+    for (const auto closing : self().closings) consider(closing);
+    return next - now;
   }
 
   // The peer of an operation that has ended, whose ticket is then free; throws when it never will end.
   std::optional<int> look(Ticket ticket) {
     // One look at the clock: by a later one, a message would neither have been delivered nor be under way.
     const auto now = Clock::now();
-    for (int rank = 0; rank < static_cast<int>(hub_->members.size()); ++rank) hub_->deliver(rank, now);
+    for (int rank = 0; rank < size(); ++rank) {
+      if (network_ == nullptr || rank == rank_) hub_->deliver(rank, now);
+    }
     if (const auto done = self().ended.find(ticket.id); done != self().ended.end()) {
       const int peer = done->second;
       self().ended.erase(done);
@@ -242,24 +275,28 @@ class MemoryChannel final : public Channel {
     }
     if (cause_) throw *cause_;
     if (!self().mismatch.empty()) fail(error(ErrorCode::mismatch, self().mismatch));
-    if (hub_->aborted) {
-      const auto& [by, why] = *hub_->aborted;
+    for (const auto& [arrives, by, why] : self().aborts) {
+      if (arrives > now) continue;
       fail(error(why.code() == ErrorCode::peer_lost ? ErrorCode::peer_lost : ErrorCode::aborted,
                  fmt::format("rank {} ended the group: {}", by, why.what()), why.rank() >= 0 ? why.rank() : by));
     }
     const int peer = self().open.at(ticket.id);
-    const int gone = who_closed(peer);
+    const int gone = who_closed(peer, now);
     if (gone >= 0 && !is_under_way(peer, now))
       fail(error(ErrorCode::peer_lost, fmt::format("rank {} closed its channel", gone), gone));
     return std::nullopt;
   }
 
-  int who_closed(int peer) const {
-    if (peer != kAnyPeer) return hub_->member(peer).closed ? peer : -1;
+  bool has_closed(int peer, Clock::time_point now) const {
+    if (self().closings[static_cast<std::size_t>(peer)] <= now) return true;
+    return network_ != nullptr && network_->is_lost(pid_of(rank_), pid_of(peer));
+  }
+  int who_closed(int peer, Clock::time_point now) const {
+    if (peer != kAnyPeer) return has_closed(peer, now) ? peer : -1;
     int gone = -1;
-    for (int rank = 0; rank < static_cast<int>(hub_->members.size()); ++rank) {
+    for (int rank = 0; rank < size(); ++rank) {
       if (rank == rank_) continue;
-      if (!hub_->member(rank).closed) return -1;
+      if (!has_closed(rank, now)) return -1;
       gone = rank;
     }
     return gone;
@@ -269,20 +306,23 @@ class MemoryChannel final : public Channel {
   bool is_under_way(int peer, Clock::time_point now) const {
     const auto& inbox = self().inbox;
     return std::any_of(inbox.begin(), inbox.end(), [&](const Message& message) {
-      return message.arrives > now && (peer == kAnyPeer || peer == message.from);
+      const bool arrives = message.arrives > now && message.arrives != Clock::time_point::max();
+      return arrives && (peer == kAnyPeer || peer == message.from);
     });
   }
 
   void close() {
-    self().closed = true;
     self().receives.clear();  // their memory goes
+    if (std::exchange(self().closed, true)) return;
+    for_others([&](Member& other, int rank) { other.closings[static_cast<std::size_t>(rank_)] = arrival(rank); });
     hub_->changed.notify_all();
   }
   // Nothing of this rank's memory is touched from now on.
   void break_off(const Error& cause) {
-    if (!cause_) cause_ = cause;
-    if (!hub_->aborted) hub_->aborted.emplace(rank_, cause);
     self().receives.clear();
+    if (cause_) return;
+    cause_ = cause;
+    for_others([&](Member& other, int rank) { other.aborts.push_back({arrival(rank), rank_, cause}); });
     hub_->changed.notify_all();
   }
   [[noreturn]] void fail(const Error& error) {
@@ -290,10 +330,19 @@ class MemoryChannel final : public Channel {
     throw error;
   }
 
+  template <class Do>
+  void for_others(Do act) {
+    for (int rank = 0; rank < size(); ++rank) {
+      if (rank != rank_) act(hub_->member(rank), rank);
+    }
+  }
+
   const std::string group_;
   const int rank_;
   const std::shared_ptr<Hub> hub_;  // of all ranks
   const MemoryOptions& options_;    // the factory's, which lives longer
+  Network* const network_;          // null, or what decides when a message arrives
+  std::vector<std::int64_t> pids_;  // by rank
   std::optional<Error> cause_;
 };
 
@@ -307,12 +356,12 @@ class MemoryBackend final : public BackendFactory {
 
   std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
     for (const PeerInfo& peer : request.peers) {
-      if (peer.pid != 0 && peer.pid != ::getpid())
+      if (peer.pid != 0 && peer.pid != core::own_pid() && !options_.network)
         throw Error(ErrorCode::unavailable, fmt::format("rank {} is another process", peer.rank), request.group,
                     peer.rank);
     }
     const auto hub = find_hub(request);
-    std::unique_lock lock(hub->mutex);
+    Lock lock(hub->mutex);
     hub->member(request.rank).entered = true;
     hub->changed.notify_all();
     const auto all_entered = [&] {
@@ -321,21 +370,34 @@ class MemoryBackend final : public BackendFactory {
     while (!all_entered()) {
       hub->changed.wait_for(lock, wait.slice());
       if (all_entered()) break;
+      const int gone = who_is_gone(*hub, request);
       lock.unlock();
+      if (gone >= 0)
+        throw Error(ErrorCode::peer_lost, fmt::format("rank {} ended before it connected", gone), request.group, gone);
       wait.describe("all ranks to connect");
       wait.check();
       lock.lock();
     }
-    return std::make_unique<MemoryChannel>(std::string(request.group), request.rank, hub, options_);
+    return std::make_unique<MemoryChannel>(request, hub, options_);
   }
 
  private:
+  // A rank that has not entered, and whose connection has ended.
+  int who_is_gone(Hub& hub, const ConnectRequest& request) const {
+    Network* const network = options_.network ? options_.network() : nullptr;
+    for (const PeerInfo& peer : request.peers) {
+      if (network == nullptr || peer.rank == request.rank || hub.member(peer.rank).entered) continue;
+      if (network->is_lost(request.peers[static_cast<std::size_t>(request.rank)].pid, peer.pid)) return peer.rank;
+    }
+    return -1;
+  }
+
   std::shared_ptr<Hub> find_hub(const ConnectRequest& request) {
     const std::lock_guard lock(mutex_);
     auto& known = hubs_[{std::string(request.group), request.token}];
     auto hub = known.lock();
     const auto is_taken = [&] {
-      const std::lock_guard hub_lock(hub->mutex);
+      const Lock hub_lock(hub->mutex);
       return hub->member(request.rank).entered;
     };
     // A group of that name and token which stands already is an earlier one.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,17 @@
 #include <col/backend.hpp>
 
 namespace col::test {
+
+// The network between the processes of the ranks, where a test decides that.
+class Network {
+ public:
+  using Time = Deadline::Clock::time_point;
+  virtual ~Network() = default;
+  // When the process `to` has what the process `from` sends now. Time::max(): never.
+  virtual Time arrival(std::int64_t from, std::int64_t to) = 0;
+  // True if the process `at` sees that its connection to `peer` has ended, other than by a farewell.
+  virtual bool is_lost(std::int64_t at, std::int64_t peer) = 0;
+};
 
 struct MemoryOptions {
   std::string name = "memory";
@@ -26,6 +38,8 @@ struct MemoryOptions {
     int at_post = 1;
   };
   std::optional<Closing> closing = std::nullopt;
+  // Returns the network of this moment, in place of longest_delay. A rank then moves on its own messages alone.
+  std::function<Network*()> network = nullptr;
 };
 
 std::unique_ptr<BackendFactory> make_memory_backend(MemoryOptions options = {});

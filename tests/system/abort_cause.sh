@@ -8,7 +8,7 @@ try() { # EXIT_CODE HOW COMMAND…
   rm -f "$work/joined"
   expect_exit "$code" "$COLRUN" -n 2 bash -c '
     [ $RANK = 0 ] && exec "$0" cause "$1/joined"
-    until [ -s "$1/joined" ]; do sleep 0.01; done
+    await test -s "$1/joined"
     shift; ulimit -c 0; "$@"' "$CONTROL_PAGE" "$work" "$@"
   expect_in "$out" "^peer_lost: rank 1 $how; its own output says why\$"
 }

@@ -2,7 +2,7 @@
 # Without colrun, a rank that dies is noticed by the others, and what a killed job leaves the next one removes.
 . "$(dirname "$0")/adopt_lib.sh"
 
-COL_FAULT=kill:rank=1,op=1,step=0 expect_faster 5000 expect_exit 137 "$each" torchrun 4 "$HELLO"
+COL_FAULT=kill:rank=1,op=1,step=0 expect_exit 137 "$each" torchrun 4 "$HELLO"
 # Counted by words: lines of processes that abort at the same time may run into one another.
 [ "$(grep -o 'peer_lost: group .default.: rank 1 ' "$err" | wc -l)" -eq 3 ] || fail "not every survivor says peer_lost of rank 1"
 one_world 2 "$each" slurm 2 "$HELLO"

@@ -30,13 +30,17 @@ one_world() {
 }
 
 # each LAUNCHER RANKS PROGRAM…: starts ranks 0 to RANKS-1 as that launcher would on one host, but for those in $MISSING,
-# and returns the highest exit code.
+# and returns the highest exit code. Or those of $PLACES: "0:2 1:3" are rank 0 of 2, and rank 1 of 3.
 cat >"$work/each" <<'SCRIPT'
 #!/bin/bash
-launcher=$1 ranks=$2
+launcher=$1 all=$2 ranks=$2
 shift 2
 pids=()
-for ((rank = 0; rank < ranks; ++rank)); do
+for place in ${PLACES:-$(seq 0 $((ranks - 1)))}; do
+  rank=${place%:*}
+  ranks=${place#"$rank"}
+  ranks=${ranks#:}
+  ranks=${ranks:-$all}
   case " $MISSING " in *" $rank "*) continue ;; esac
   case $launcher in
     torchrun)

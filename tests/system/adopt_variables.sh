@@ -22,6 +22,23 @@ expect_lines "$out" 2
 expect_in "$out" '4 rank 1 of 2: the sum is 3'
 nothing_left
 
+# Ranks that were told different world sizes, and a rank that was started twice: nobody waits for all of the time.
+refused() {
+  local code=$1 count=$2 words=$3 began=$SECONDS
+  shift 3
+  PLACES="$*" expect_exit "$code" "$each" "$launcher" 2 "$HELLO"
+  expect_not_in "$err" 'timeout:'
+  expect_in "$err" "$words"
+  [ "$(grep -c 'what():' "$err")" = "$count" ] || fail "not $count ranks were told so"
+  [ $((SECONDS - began)) -lt 20 ] || fail "they have waited for all of the time"
+}
+for launcher in torchrun nameless; do
+  refused 134 2 'mismatch: .*ranks disagree on the world size: rank [01] says [23], and rank [01] says [23]' 0:2 1:3
+  refused 134 3 'mismatch: .*world size: .*ranks 1, 2 say 3' 0:2 1:3 2:3
+  refused 134 3 'already_initialized: .*rank 1 was started twice: processes [0-9]+ and [0-9]+' 0:3 1:3 1:3
+done
+one_world 2 "$each" torchrun 2 "$HELLO"  # which removes what those have left
+
 # Pods share nothing but what they are given.
 expect_exit 134 "$each" kubernetes 2 "$HELLO"
 expect_in "$err" 'unavailable: .*set COL_RDZV_ENDPOINT=host:port'

@@ -5,13 +5,11 @@
 type script >/dev/null 2>&1 || { echo "script(1) is missing: no terminal to test with"; exit 77; }
 export work out err
 state() { sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null; }
-cat >"$work/rank" <<'R'
-#!/bin/sh
+write_program "$work/rank" <<'R'
 : >"$work/ready.$RANK"
-until [ -e "$work/go" ]; do sleep 0.02; done
+await test -e "$work/go"
 echo "rank $RANK done"
 R
-chmod +x "$work/rank"
 mkfifo "$work/keys"
 timeout -k 1 60 script -qfec 'exec bash --norc --noprofile -i' "$work/typescript" <"$work/keys" >/dev/null 2>"$err" &
 exec 6>"$work/keys"

@@ -6,7 +6,7 @@ touch_file=$work/started
 try() { # EXPECTED OPTIONS…
   local expected=$1
   shift
-  expect_soon 100 expect_exit 2 "$COLRUN" "$@" touch "$touch_file"
+  expect_exit 2 "$COLRUN" "$@" touch "$touch_file"
   expect_lines "$err" 1
   expect_in "$err" "^colrun: .*$expected.* see colrun --help\$"
   [ ! -s "$out" ] || fail "something on stdout"
@@ -28,7 +28,7 @@ try '--help takes no value' --help=3
 try '--np needs a value' --np=
 try '-n needs a value' -n ''
 try '-n was given twice; give it once' -n 2 -n 3
-try '-n was given twice; give it once' -n2 --np 3
+try '--np was given twice \(first by -n\); give it once' -n2 --np 3
 try '--timeout takes a time such as' --timeout soon
 try '--host takes hosts such as' --host -oProxyCommand=x
 try '--inject takes kill:RANK@TIME' --inject burn:1

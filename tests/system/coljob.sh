@@ -26,6 +26,10 @@ expect_in "$out" '^coljob [0-9]+\.[0-9]+\.[0-9]+$'
 expect_exit 0 "$COLJOB" --help
 expect_in "$out" 'Exit code: 0 healthy; 1 stuck; 2 usage; 3 no such job'
 [ "$(wc -L <"$out")" -le 80 ] || fail "--help is wider than a screen"
+for words in --help ps; do
+  expect_exit 2 sh -c '"$0" "$1" >/dev/full' "$COLJOB" $words
+  expect_in "$err" '^coljob: cannot write to stdout: No space left on device'
+done
 expect_exit 0 "$COLJOB" --help-all
 # Every option of --help-all is in the manual page, and no other.
 shown=$(grep -oE '^  -[^ ]+' "$out" | tr -d ' ' | tr , '\n' | sort)
@@ -55,7 +59,7 @@ for name in "$id" "${id: -8}" "$pid" "$TMPDIR/col-$id/control"; do
 done
 # From another TMPDIR.
 expect_exit 3 env TMPDIR="$work" "$COLJOB" why
-expect_exit 1 env TMPDIR="$work" "$COLJOB" why --after 300ms --dir "$TMPDIR"
+expect_exit 1 env TMPDIR="$work" "$COLJOB" why --after 300ms --dir "$TMPDIR" --dir "$work"
 # Written down, and read again.
 expect_exit 0 "$COLJOB" dump -o "$work/dump.json"
 expect_exit 1 "$COLJOB" why --after 300ms "$work/dump.json"

@@ -4,7 +4,7 @@
 
 for code in 0 5; do
   rm -f "$work/pids"
-  expect_faster 5000 expect_exit $code "$COLRUN" -n 2 bash -c '
+  expect_exit $code "$COLRUN" -n 2 bash -c '
     setsid sleep 300 >/dev/null 2>&1 </dev/null & echo $! >>"$0/pids"
     env -i setsid sleep 301 >/dev/null 2>&1 </dev/null & echo $! >>"$0/pids"
     exit $1' "$work" $code

@@ -9,7 +9,7 @@ once() {
   expect_exit 7 "$COLRUN" -n 4 bash -c '
     case $RANK in
       0) exec "$0" cause "$1/joined" ;;
-      1) until [ -s "$1/joined" ]; do sleep 0.01; done
+      1) await test -s "$1/joined"
          exec {held}>"$1/pipe.2" {held}>"$1/pipe.3"  # they end when this rank does
          exit 7 ;;
       2) read -r _ <"$1/pipe.2"; exit 0 ;;

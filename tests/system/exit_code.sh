@@ -4,8 +4,8 @@
 
 ready=$work/ready
 mkdir "$ready"
-expect_soon 1000 expect_exit 7 "$COLRUN" -n 4 sh -c '
-  if [ $RANK = 2 ]; then until [ "$(ls "$0" | wc -l)" -eq 3 ]; do sleep 0.01; done; exit 7; fi
+expect_exit 7 "$COLRUN" -n 4 bash -c '
+  if [ $RANK = 2 ]; then await files "$0" 3; exit 7; fi
   : >"$0/$RANK"; exec sleep 60' "$ready"
 expect_in "$err" '^colrun: rank 2 \(pid [0-9]+, host .+\) exited with code 7 after [0-9.]+ s$'
 expect_in "$err" '^colrun: ended 3 other ranks \(ranks 0-1, 3\)$'

@@ -5,8 +5,8 @@
 # Rank 2 fails first, rank 1 after it, rank 0 ends well at last.
 job='case $RANK in
   2) exit 3 ;;
-  1) until grep -q failed "$0/seen"; do sleep 0.01; done; : >"$0/second"; exit 9 ;;
-  0) until [ -e "$0/second" ]; do sleep 0.01; done; echo finished ;;
+  1) await grep -q failed "$0/seen"; : >"$0/second"; exit 9 ;;
+  0) await test -e "$0/second"; echo finished ;;
 esac'
 try() { # CODE OPTIONS…
   local code=$1
@@ -15,11 +15,10 @@ try() { # CODE OPTIONS…
   : >"$work/seen"
   # colrun reports at the end, so that rank 2 has ended is seen by its process.
   (
-    wait_until 10 "rank 2 is there" test -e "$work/two"
-    wait_until 10 "rank 2 is gone" eval '! kill -0 "$(cat "$work/two")" 2>/dev/null'
+    wait_until 20 "the end of rank 2" ended "$work/two"
     echo failed >"$work/seen"
   ) &
-  expect_exit "$code" "$COLRUN" -n 3 --keep-going "$@" sh -c '[ $RANK = 2 ] && { echo $$ >"$0/two.new"; mv "$0/two.new" "$0/two"; }; '"$job" "$work"
+  expect_exit "$code" "$COLRUN" -n 3 --keep-going "$@" bash -c '[ $RANK = 2 ] && say_pid "$0/two"; '"$job" "$work"
   wait
   expect_in "$out" '^finished$'
 }
@@ -37,7 +36,7 @@ expect_not_in "$err" 'rank 0 .*(failed|exited with code 0)'
 expect_exit 137 "$COLRUN" -n 2 --keep-going --exit-policy max sh -c '[ $RANK = 0 ] && exit 5; kill -KILL $$'
 # Without --keep-going those that were ended do not count.
 expect_exit 4 "$COLRUN" -n 2 --exit-policy max sh -c '[ $RANK = 0 ] && exit 4; exec sleep 60'
-expect_exit 4 "$COLRUN" -n 2 --exit-policy rank0 sh -c 'if [ $RANK = 1 ]; then until [ -e "$0/zero" ]; do sleep 0.01; done; exit 4; fi; : >"$0/zero"; exec sleep 60' "$work"
+expect_exit 4 "$COLRUN" -n 2 --exit-policy rank0 bash -c 'if [ $RANK = 1 ]; then await test -e "$0/zero"; exit 4; fi; : >"$0/zero"; exec sleep 60' "$work"
 expect_in "$err" '^colrun: rank 1 .*exited with code 4'
 expect_exit 0 "$COLRUN" -n 2 --keep-going --exit-policy max true
 expect_exit 2 "$COLRUN" -n 2 --exit-policy best true

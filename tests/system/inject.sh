@@ -3,15 +3,15 @@
 . "$(dirname "$0")/lib.sh"
 
 state() { sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null; }
-expect_faster 10000 expect_exit 137 "$COLRUN" -n 3 --inject kill:1@200ms sh -c 'sleep 300 & exec sleep 301'
+expect_exit 137 "$COLRUN" -n 3 --inject kill:1@200ms sh -c 'sleep 300 & exec sleep 301'
 expect_in "$err" '^colrun: injected SIGKILL into rank 1$'
 expect_in "$err" '^colrun: rank 1 \(.*\) was killed by SIGKILL after 0\.[2-9] s$'
 expect_in "$err" '^colrun: ended 2 other ranks \(ranks 0, 2\)$'
 nothing_left
 
 # Stopped, with what it has started, and going on later.
-"$COLRUN" -n 2 --inject stop:1@100ms+1s sh -c 'sleep 300 & echo $! >"$0/helper.$RANK"; echo $$ >"$0/pid.$RANK.new"; mv "$0/pid.$RANK.new" "$0/pid.$RANK"
-  until [ -e "$0/go" ]; do sleep 0.01; done; echo done $RANK' "$work" >"$out" 2>"$err" &
+"$COLRUN" -n 2 --inject stop:1@100ms+1s bash -c 'sleep 300 & echo $! >"$0/helper.$RANK"; say_pid "$0/pid.$RANK"
+  await test -e "$0/go"; echo done $RANK' "$work" >"$out" 2>"$err" &
 pid=$!
 wait_until 10 "ranks ready" test -e "$work/pid.0" -a -e "$work/pid.1"
 stopped() { [ "$(state "$(cat "$work/pid.1")")$(state "$(cat "$work/helper.1")")" = TT ]; }
@@ -24,8 +24,14 @@ expect_lines "$out" 2
 expect_in "$err" '^colrun: injected SIGSTOP into rank 1$'
 expect_in "$err" '^colrun: injected SIGCONT into rank 1$'
 nothing_left
+# All that is said shows at once, also where nothing else happens any more.
+"$COLRUN" -n 1 --inject stop:0@50ms+1ms sleep 60 2>"$err" &
+pid=$!
+wait_until 10 "the last word" grep -q '^colrun: injected SIGCONT into rank 0$' "$err"
+kill -TERM $pid
+expect_status 143 $pid
 # A rank that is stopped for good is ended when the job is.
-expect_faster 10000 expect_exit 124 "$COLRUN" -n 2 --timeout 500ms --inject stop:0 sleep 60
+expect_exit 124 "$COLRUN" -n 2 --timeout 500ms --inject stop:0 sleep 60
 expect_exit 137 "$COLRUN" -n 4 --inject stop:0@0s --inject stop:2@10ms --inject kill:3@400ms sleep 60
 nothing_left
 

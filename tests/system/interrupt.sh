@@ -2,7 +2,7 @@
 # One SIGINT runs every rank's own handler; colrun dies of SIGINT.
 . "$(dirname "$0")/lib.sh"
 
-"$COLRUN" -n 3 bash -c 'trap "echo interrupted; : >$0/int.$RANK; exit 0" INT; : >$0/ready.$RANK; while :; do sleep 0.05; done' "$work" >"$out" 2>"$err" &
+"$COLRUN" -n 3 bash -c 'trap "echo interrupted; : >$0/int.$RANK; exit 0" INT; : >$0/ready.$RANK; await false' "$work" >"$out" 2>"$err" &
 pid=$!
 wait_until 10 "ranks ready" test -e "$work/ready.0" -a -e "$work/ready.1" -a -e "$work/ready.2"
 kill -INT $pid

@@ -3,7 +3,9 @@
 # with --timestamp, with the time first.
 . "$(dirname "$0")/lib.sh"
 
-expect_exit 0 "$COLRUN" --label -n 3 sh -c 'printf part; sleep 0.3; printf "ial\nsecond\n"; printf last'
+# between: what a rank has written so far has been read, as its word on the other stream, which came later, has been passed on.
+between='between() { echo "between $RANK" >&2; await grep -q "between $RANK\$" "$0"; }'
+expect_exit 0 "$COLRUN" --label -n 3 bash -c "$between"'; printf part; between; printf "ial\nsecond\n"; printf last' "$err"
 expect_lines "$out" 9
 for rank in 0 1 2; do
   [ "$(grep -n "^\[$rank\] " "$out" | cut -d: -f2- | paste -sd,)" = "[$rank] partial,[$rank] second,[$rank] last" ] ||
@@ -11,8 +13,8 @@ for rank in 0 1 2; do
 done
 expect_exit 0 "$COLRUN" -l -n 2 sh -c 'echo error >&2'
 sort "$err" | cmp - <(printf '[0] error\n[1] error\n') || fail "stderr is not labelled"
-# The part alone, half a second before the rest: one prefix.
-expect_exit 0 "$COLRUN" -l -n 1 sh -c "printf part; sleep .5; printf 'ial\n'"
+# The part alone: one prefix.
+expect_exit 0 "$COLRUN" -l -n 1 bash -c "$between"'; printf part; between; printf "ial\n"' "$err"
 printf '[0] partial\n' | cmp - "$out" || fail "not one prefix"
 
 expect_exit 0 "$COLRUN" -n 11 --label-format '%h:%R/%w %l %n %g %s %% ' sh -c 'echo x; echo y >&2'
@@ -26,7 +28,7 @@ for pattern in '%q' '%' 'x%'; do
   expect_lines "$err" 1
 done
 
-expect_exit 0 "$COLRUN" -n 2 -l --timestamp sh -c 'echo a; printf b; sleep 0.2; printf "c\nlast"'
+expect_exit 0 "$COLRUN" -n 2 -l --timestamp bash -c "$between"'; echo a; printf b; between; printf "c\nlast"' "$err"
 expect_lines "$out" 6
 [ "$(grep -cE '^[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\.[0-9]{6} \[[01]\] (a|bc|last)$' "$out")" -eq 6 ] || fail "not a time before every line"
 sort -c -k1,1 <(grep -F '[0]' "$out") || fail "the times of a rank do not rise"

@@ -2,8 +2,8 @@
 # The last lines on stderr of the rank that failed are repeated at the end, and nobody else's.
 . "$(dirname "$0")/lib.sh"
 
-expect_exit 3 "$COLRUN" -n 3 sh -c 'echo "noise of $RANK" >&2; : >"$0/$RANK"; [ $RANK = 1 ] || exec sleep 60
-  until [ -e "$0/0" ] && [ -e "$0/2" ]; do sleep 0.01; done
+expect_exit 3 "$COLRUN" -n 3 bash -c 'echo "noise of $RANK" >&2; : >"$0/$RANK"; [ $RANK = 1 ] || exec sleep 60
+  await test -e "$0/0" -a -e "$0/2"
   for i in $(seq 30); do echo "line $i" >&2; done; printf "no end" >&2; exit 3' "$work"
 sed -n '/^colrun: its last lines on stderr:$/,$p' "$err" >"$work/tail"
 expect_in "$work/tail" '^colrun:   line 30$'

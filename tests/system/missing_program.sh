@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 
 for program in no-such-program ./no-such-program /no/such/program; do
-  expect_soon 100 expect_exit 127 "$COLRUN" -n 4 "$program"
+  expect_exit 127 "$COLRUN" -n 4 "$program"
   expect_lines "$err" 1
   expect_in "$err" "^colrun: .*$program"
 done

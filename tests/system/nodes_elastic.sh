@@ -4,18 +4,12 @@
 make_hosts 2
 
 # What a trainer is here: it says which world it is in, and ends well or fails when told to.
-cat >"$work/trainer" <<'SCRIPT'
-#!/bin/bash
+write_program "$work/trainer" <<'SCRIPT'
 echo "restart $COL_RESTART_COUNT rank $RANK of $WORLD_SIZE node $GROUP_RANK of $GROUP_WORLD_SIZE" >>"$0.log"
-until [ -e "$0.end" ]; do
-  if [ "$RANK" = 0 ] && [ -e "$0.fail" ]; then
-    rm "$0.fail"
-    exit 3
-  fi
-  sleep 0.05
-done
+told() { [ -e "$0.end" ] || { [ "$RANK" = 0 ] && [ -e "$0.fail" ]; }; }
+await told
+[ ! -e "$0.fail" ] || [ "$RANK" != 0 ] || { rm "$0.fail"; exit 3; }
 SCRIPT
-chmod +x "$work/trainer"
 log=$work/trainer.log
 : >"$log"
 start_elastic() {
@@ -63,8 +57,8 @@ rm -f "$work/trainer.end"
 : >"$log"
 for number in 1 2; do
   start_node n$number --nnodes 2 --max-restarts 1 --rdzv-endpoint n1:29400 -n 1 \
-    sh -c 'echo $COL_RESTART_COUNT $RANK >>$0; [ $RANK = 1 ] || exec sleep 60
-      until grep -q "^$COL_RESTART_COUNT 0$" $0; do sleep 0.01; done; exit 4' "$log"
+    bash -c 'echo $COL_RESTART_COUNT $RANK >>$0; [ $RANK = 1 ] || exec sleep 60
+      await grep -q "^$COL_RESTART_COUNT 0$" $0; exit 4' "$log"
 done
 expect_node 4 n1 20
 expect_node 4 n2 20

@@ -12,14 +12,14 @@ expect_well
 # No fault: a rank that stands for no host is stopped, by a debugger, say.
 COL_HOST_TIMEOUT=1s begin 2 8
 kill -STOP "${inners[3]}"
-sleep 2.5  # the stop
+outlast
 kill -CONT "${inners[3]}" "${pids[3]}"  # nsenter has stopped, too
 expect_well
 
 # No fault: all hosts are suspended together.
 COL_HOST_TIMEOUT=1s begin 2 8
 for host in n1 n2; do signal_host STOP $host; done
-sleep 2.5  # the suspension
+outlast
 for host in n1 n2; do signal_host CONT $host; done
 expect_well
 

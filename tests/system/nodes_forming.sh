@@ -30,8 +30,9 @@ expect_words() {
   done
 }
 
-# A tenth of the ranks never comes, all of one end: they are named together.
-COL_TIMEOUT=4s some_ranks 16 8 "$(seq -s ' ' 0 11)" "$WIRE_JOB" 8 "$work/never"
+# A tenth of the ranks never comes, all of one end: they are named together. The others begin together.
+gather "$work/begin" 12
+COL_TIMEOUT=4s some_ranks 16 8 "$(seq -s ' ' 0 11)" bash -c 'meet "$0" && exec "$@"' "$work/begin" "$WIRE_JOB" 8 "$work/never"
 expect_words "$(seq -s ' ' 0 11)" timeout "ranks 12-15 to join group 'default'"
 nothing_left
 

@@ -59,7 +59,7 @@ stopped=("${node_inner[n2]}")
 for pid in $(processes_on n2); do [ "$(cat "/proc/$pid/comm")" != wire_job ] || stopped+=("$pid"); done
 [ ${#stopped[@]} -eq 3 ] || fail "no two ranks on n2: $(describe_processes)"
 kill -STOP "${stopped[@]}"
-sleep 2.5  # the stop
+outlast
 kill -CONT "${stopped[@]}" "${node_started[n2]}"  # nsenter has stopped, too
 : >"$enough"
 expect_node 0 n1
@@ -70,7 +70,7 @@ nothing_left
 # All of the job is suspended.
 begin
 for host in n1 n2; do signal_host STOP $host; done
-sleep 2.5  # the suspension
+outlast
 for host in n1 n2; do signal_host CONT $host; done
 : >"$enough"
 expect_node 0 n1

@@ -135,6 +135,12 @@ plug_in() {
 # Packets vanish from here on, and nobody is told: eth0 stays up. That is a cable cut behind the next switch.
 cut_link() { in_switch ip link set "$1" nomaster; }
 mend_link() { in_switch ip link set "$1" master br0; }
+# A cut that is felt: the kernel of one of these hosts has repeated, in vain, what it had repeated before.
+felt_on() {
+  local host
+  for host in "$@"; do ! on "$host" ss -Htin | grep -q 'backoff:[2-9]' || return 0; done
+  return 1
+}
 # shape_link HOST RATE: no more than that into either direction; RATE as tc writes it.
 shape_link() {
   command -v tc >/dev/null || skip "no tc (apt-get install iproute2)"
@@ -221,7 +227,6 @@ shared_memory_left() {
   done
 }
 no_file() { [ -z "$(files_left)" ]; }
-no_shared_memory() { [ -z "$(shared_memory_left)" ]; }
 nothing_left() {
   no_process || fail "processes left: $(describe_processes)"
   no_file || fail "files left: $(files_left)"
@@ -230,7 +235,7 @@ nothing_left() {
 # nothing_left_soon [SECONDS]: within that time.
 nothing_left_soon() {
   local end=$((SECONDS + ${1:-10}))
-  until { no_process && no_file; } || [ "$SECONDS" -gt "$end" ]; do sleep 0.02; done
+  until { no_process && no_file; } || [ "$SECONDS" -gt "$end" ]; do look_again; done
   nothing_left
 }
 describe_processes() {

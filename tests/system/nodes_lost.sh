@@ -11,14 +11,14 @@ COL_BACKEND=hosts freeze n1 "0 1" "2 3" 8
 COL_BACKEND=gloo freeze n1 "0 1" "2 3" 4000000
 export COL_BACKEND=gloo
 
-# The link is cut: both sides know it. A cut of a second is no loss.
+# The link is cut: both sides know it. A short cut is no loss.
 for bytes in 8 4000000; do
   begin 2 $bytes
   cut_link n2
-  sleep 1  # the cut
+  wait_until 10 "a cut that is felt" felt_on n1 n2
   mend_link n2
-  sleep 1  # in which it would be noticed
-  for rank in 0 1 2 3; do [ ! -s "$work/rank.$rank" ] || fail "a cut of a second: $(cat "$work/rank.$rank")"; done
+  expect_well
+  begin 2 $bytes
   began=$(now_ms)
   cut_link n2
   expect_loss "0 1" "2 3" 5000

@@ -22,8 +22,8 @@ fails 139 'ulimit -c 0; kill -SEGV $$' 'was killed by SIGSEGV'
 # Those that fail only because of it are not blamed.
 for number in 1 2; do
   start_node n$number --nnodes 2 --node-rank $((number - 1)) --rdzv-endpoint n1:29400 -n 1 \
-    bash -c 'trap "exit 9" TERM; : >$0.$RANK; until [ -e $0.0 ]; do sleep 0.01; done; [ $RANK = 0 ] || exit 7
-      while :; do sleep 0.05; done' "$work/ready"
+    bash -c 'trap "exit 9" TERM; : >$0.$RANK; await test -e $0.0; [ $RANK = 0 ] || exit 7
+      await false' "$work/ready"
 done
 expect_node 7 n1 10
 expect_node 7 n2 10

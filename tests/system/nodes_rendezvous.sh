@@ -96,7 +96,7 @@ secret_node() {
   local host=$1
   shift
   start_on "$host" env "$@" "$COLRUN" --nnodes 2 --rdzv-endpoint n1:29400 --rdzv-timeout 60s -n 1 \
-    sh -c ': >$0.$RANK; until [ -e $0.go ]; do sleep 0.05; done' "$work/secret" >"$work/$host.out" 2>"$work/$host.err"
+    bash -c ': >$0.$RANK; await test -e $0.go' "$work/secret" >"$work/$host.out" 2>"$work/$host.err"
   node_started[$host]=$started
 }
 printf 'the-secret-of-this-test\n' >"$work/token"
@@ -129,7 +129,7 @@ nothing_left
 listening() { in_network_of n1 cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == "0A" { print $2 }'; }
 endpoint=01004D0A  # 10.77.0.1, as /proc/net/tcp has it
 start_node n1 --nnodes 2 --rdzv-endpoint 10.77.0.1:29400 --rdzv-timeout 60s -n 1 \
-  sh -c 'until [ -e "$0" ]; do sleep 0.05; done; echo $RANK' "$work/strangers.go"
+  bash -c 'await test -e "$0"; echo $RANK' "$work/strangers.go"
 wait_until 10 "the meeting" eval 'listening | grep -q "^$endpoint:72D8"'
 start_on n3 bash -c 'exec 3<>/dev/tcp/10.77.0.1/29400 4<>/dev/tcp/10.77.0.1/29400 5<>/dev/tcp/10.77.0.1/29400
   echo "GET / HTTP/1.0" >&4; exec 5>&-; : >"$0"; exec sleep 60' "$work/strangers.here"

@@ -45,6 +45,33 @@ done
 grep '^\[' "$err" | sort | cmp - <(for rank in 0 1 2 3; do echo "[$rank] error of $rank"; done) || fail "stderr"
 nothing_left
 
+# Lines that come in parts are whole in a pipe. A terminal shows the part there is, though each host's launcher writes to a pipe.
+# The next part comes when a later word on the other stream has been passed on.
+from_n1 0 --host n1:1,n2:2,n3:1 bash -c "$(declare -f "${for_ranks[@]}")"'
+  for part in AB CD EF; do
+    printf $part; echo "$part of $COL_RANK" >&2; await grep -q "$part of $COL_RANK" "$0"
+  done; printf "\nend"' "$err" </dev/null
+sort "$out" | cmp - <(printf '%s\n' ABCDEF ABCDEF ABCDEF ABCDEF end end end end) || fail "torn lines"
+nothing_left
+from_n1 0 --host n2:1 printf 'no end' </dev/null
+printf 'no end' | cmp - "$out" || fail "the only rank's bytes"
+nothing_left
+if type script >/dev/null 2>&1; then
+  mkfifo "$work/keys"
+  printf '#!/bin/sh\n[ $COL_RANK = 1 ] || exit 0\nprintf "name? "; read -r name; echo "hello $name"\n' >"$work/asks"
+  chmod +x "$work/asks"
+  on n1 timeout 30 script -qefc "stty -echo; $COLRUN --ssh '$ssh_command' --stdin 1 --host n1:1,n2:1 $work/asks" "$out" \
+    <"$work/keys" >/dev/null 2>"$err" &
+  pid=$!
+  exec 4>"$work/keys"
+  wait_until 20 "the prompt of a rank on n2" grep -q 'name? ' "$out"
+  echo you >&4
+  expect_status 0 $pid
+  exec 4>&-
+  expect_in "$out" '^name\? hello you'
+  nothing_left
+fi
+
 # With several programs, -n of each is for every host.
 from_n1 0 --host n3,n2 -n 1 sh -c "${place/echo/echo one}" : -n 2 sh -c "${place/echo/echo two}" </dev/null
 sort "$out" | diff <(printf '%s\n' 'one 0/6 0/3 0/2 n3' 'one 3/6 0/3 1/2 n2' 'two 1/6 1/3 0/2 n3' 'two 2/6 2/3 0/2 n3' \
@@ -161,8 +188,14 @@ expect_in "$err" '^colrun: .*n2'
 expect_in "$err" 'Permission denied'
 expect_exit 125 on n1 "$COLRUN" --ssh no-such-ssh --host n2:1 touch "$work/started" </dev/null
 expect_in "$err" '^colrun: .*no-such-ssh'
+# One where ssh goes well, and starts nothing: it reads no job, or another command is forced there.
+expect_exit 125 on n1 "$COLRUN" --ssh "$ssh_command -f" --host n1:1,n2:1 touch "$work/started" </dev/null
+expect_in "$err" '^colrun: host n2: its ssh ended with 0 and started nothing there'
+on n2 "$server" -p 2223 -f "$ssh/n2.conf" -E "$ssh/n2.log" -o 'ForceCommand true' || fail "the third sshd does not start"
+expect_exit 125 on n1 "$COLRUN" --ssh "$ssh_command -p 2223" --host n1:1,n2:1 touch "$work/started" </dev/null
+expect_in "$err" '^colrun: host n2: its ssh ended with 0 and started nothing there'
 [ ! -e "$work/started" ] || fail "ranks were started although a host was missing"
-nothing_left
+nothing_left_soon
 
 # A program that one host does not have.
 mkdir "$hosts/n1/tmp/only" "$hosts/n2/tmp/only"
@@ -191,7 +224,7 @@ waiting_ranks() {
   rm -f "$work"/ready.* "$work"/int.*
   start_node n1 --ssh "$ssh_command" --host n1:1,n2:2,n3:1 bash -c '
     trap "echo interrupted; : >$0/int.$COL_RANK; exit 0" INT
-    setsid sleep 300 & : >"$0/ready.$COL_RANK"; while :; do sleep 0.05; done' "$work"
+    setsid sleep 300 & : >"$0/ready.$COL_RANK"; sleep 300 & wait' "$work"
   wait_until 20 "ranks" test -e "$work/ready.0" -a -e "$work/ready.1" -a -e "$work/ready.2" -a -e "$work/ready.3"
 }
 

@@ -2,7 +2,7 @@
 # SIGUSR1 and SIGUSR2 reach each rank exactly once and end nothing.
 . "$(dirname "$0")/lib.sh"
 
-"$COLRUN" -n 2 bash -c 'trap "echo usr1" USR1; trap "echo usr2; exit 0" USR2; : >$0/ready.$RANK; while :; do sleep 0.05; done' "$work" >"$out" 2>"$err" &
+"$COLRUN" -n 2 bash -c 'trap "echo usr1" USR1; trap "echo usr2; exit 0" USR2; : >$0/ready.$RANK; await false' "$work" >"$out" 2>"$err" &
 pid=$!
 wait_until 10 "ranks ready" test -e "$work/ready.0" -a -e "$work/ready.1"
 kill -USR1 $pid

@@ -51,5 +51,5 @@ expect_lines "$err" 1
 expect_in "$err" "plain/0.*Not a directory"
 [ ! -e "$work/started" ] || fail "started though the output has nowhere to go"
 # A disk that is full ends the job.
-expect_faster 10000 expect_exit 125 "$COLRUN" -n 1 -l --output 'file=/dev/full' --timeout 20 echo text
+expect_exit 125 "$COLRUN" -n 1 -l --output 'file=/dev/full' --timeout 20 echo text
 nothing_left

@@ -13,25 +13,23 @@ expect_exit 0 "$COLRUN" -n 1 --pty seq 50000
 cmp "$out" <(seq 50000) || fail "text was lost on its way through the terminal"
 expect_exit 7 "$COLRUN" -n 2 --pty sh -c '[ $RANK = 1 ] && exit 7; exec sleep 60'
 # Input for rank 0 goes through its terminal.
-expect_exit 0 timeout 20 "$COLRUN" -n 2 --pty sh -c '[ $RANK = 1 ] || { read -r line; echo "got $line"; }' < <(echo words; exec sleep 1)
+expect_exit 0 timeout 20 "$COLRUN" -n 2 --pty sh -c '[ $RANK = 1 ] || { read -r line; echo "got $line"; }' < <(echo words; wait_until 20 "the answer" grep -q 'got words' "$out")
 expect_in "$out" '^got words'
 # Its end, too.
 expect_exit 0 timeout 20 "$COLRUN" -n 1 --pty wc -l < <(printf 'a\nb\n')
 expect_in "$out" '^ *2'
 # The window's size, and its changes.
 type script >/dev/null 2>&1 || { echo "script(1) is missing: no terminal to test the window's size with"; exit 77; }
-cat >"$work/rank" <<'R'
-#!/bin/bash
+write_program "$work/rank" <<'R'
 trap 'stty size <&1 >"$work/size.$RANK.new"; mv "$work/size.$RANK.new" "$work/changed.$RANK"' WINCH
 stty size <&1 >"$work/size.$RANK.new"; mv "$work/size.$RANK.new" "$work/size.$RANK"
-until [ -e "$work/changed.$RANK" ]; do sleep 0.02; done
+await test -e "$work/changed.$RANK"
 R
-chmod +x "$work/rank"
 export work
-cat >"$work/session" <<'S'
+write_program "$work/session" <<'S'
 stty rows 33 cols 101
 "$COLRUN" -n 2 --pty "$work/rank" &
-until [ -e "$work/size.0" ] && [ -e "$work/size.1" ]; do sleep 0.02; done
+await test -e "$work/size.0" -a -e "$work/size.1"
 stty rows 44 cols 55
 kill -WINCH $!
 wait $!

@@ -2,7 +2,9 @@
 # --report: times and memory of every rank at the end of a job, also of one that went well.
 . "$(dirname "$0")/lib.sh"
 
-expect_exit 0 "$COLRUN" -n 3 --report awk 'BEGIN { if (ENVIRON["RANK"] == 1) { s = "x"; for (i = 0; i < 25; i++) s = s s; system("sleep 0.5") } }'
+expect_exit 0 "$COLRUN" -n 3 --report bash -c '[ $RANK = 1 ] || { say_pid "$0/$RANK"; exit; }
+  text=x; for i in {1..24}; do text=$text$text; done
+  for other in 0 2; do await ended "$0/$other"; done' "$work"
 [ ! -s "$out" ] || fail "something on stdout"
 expect_in "$err" '^colrun: 3 ranks in [0-9.]+ s: started within .* \(first rank [0-2], last rank [0-2]\); ended within .* \(first rank [02], last rank 1\)$'
 expect_in "$err" '^colrun: rank +(CPUs +)?started +ended +CPU time +peak RSS *$'

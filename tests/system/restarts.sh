@@ -10,7 +10,7 @@ job='
   # Nothing of an earlier attempt is alive.
   for pid in $(cat "$0/helpers" 2>/dev/null); do kill -0 "$pid" 2>/dev/null && [ ! -e "$0/of.$COL_RESTART_COUNT.$pid" ] && echo "$pid lives" >>"$0/wrong"; done
   : >"$0/seen.$COL_RESTART_COUNT.$RANK"
-  until [ -e "$0/seen.$COL_RESTART_COUNT.0" ] && [ -e "$0/seen.$COL_RESTART_COUNT.1" ] && [ -e "$0/seen.$COL_RESTART_COUNT.2" ]; do sleep 0.01; done
+  await test -e "$0/seen.$COL_RESTART_COUNT.0" -a -e "$0/seen.$COL_RESTART_COUNT.1" -a -e "$0/seen.$COL_RESTART_COUNT.2"
   setsid sleep 300 >/dev/null 2>&1 </dev/null &
   : >"$0/of.$COL_RESTART_COUNT.$!"
   echo $! >>"$0/helpers"
@@ -19,7 +19,7 @@ job='
   [ $RANK = 1 ] || exec sleep 60
   echo "{\"code\":\"mismatch\",\"message\":\"attempt $COL_RESTART_COUNT\"}" >"$COL_ERROR_FILE"
   exit 4'
-expect_faster 15000 expect_exit 0 "$COLRUN" -n 3 --max-restarts 2 sh -c "$job" "$work"
+expect_exit 0 "$COLRUN" -n 3 --max-restarts 2 bash -c "$job" "$work"
 [ ! -e "$work/wrong" ] || fail "$(cat "$work/wrong")"
 for rank in 0 1 2; do
   cut -d' ' -f1-5 "$work/log.$rank" | cmp - <(for count in 0 1 2; do echo "$rank $count $count 2 0"; done) || fail "not three attempts with an empty store each: $(cat "$work/log.$rank")"
@@ -40,7 +40,7 @@ expect_lines "$work/attempts" 3
 expect_exit 124 "$COLRUN" -n 1 --max-restarts 5 --timeout 300ms sh -c 'echo x >>"$0/attempts"; exec sleep 60' "$work"
 expect_lines "$work/attempts" 1
 : >"$work/attempts"
-"$COLRUN" -n 1 --max-restarts 5 sh -c 'trap "exit 3" TERM; echo x >>"$0/attempts"; while :; do sleep 0.02; done' "$work" 2>"$err" &
+"$COLRUN" -n 1 --max-restarts 5 bash -c 'trap "exit 3" TERM; echo x >>"$0/attempts"; await false' "$work" 2>"$err" &
 pid=$!
 wait_until 10 "the rank" test -s "$work/attempts"
 kill -TERM $pid

@@ -4,7 +4,7 @@
 
 ready=$work/ready; mkdir "$ready"
 expect_exit 1 "$COLRUN" -n 3 bash -c '
-  if [ $RANK = 0 ]; then while [ "$(ls "$0" | wc -l)" -lt 2 ]; do sleep 0.01; done; exit 1; fi
-  trap "exit 2" TERM; : >"$0/$RANK"; while :; do sleep 0.05; done' "$ready"
+  if [ $RANK = 0 ]; then await files "$0" 2; exit 1; fi
+  trap "exit 2" TERM; : >"$0/$RANK"; await false' "$ready"
 expect_in "$err" 'rank 0 .* exited with code 1'
 nothing_left

@@ -16,7 +16,7 @@ while [ $((works - least)) -gt 64 ]; do
   fi
 done
 
-works=$((works + 256)) # for the job's control page, which comes first
+works=$((works + 512)) # for the job's control page, which comes first
 
 # How much a group of four takes depends on the processor's caches: the first of these says it, in KiB.
 size=0

@@ -18,7 +18,7 @@ try() { # RANKS OPTIONS…
     for child in $(pgrep -P "$watcher") $watcher; do grep -q '^State:.S' "/proc/$child/status" || return 1; done
     [ "$(pgrep -P "$watcher" | wc -l)" -eq "$ranks" ]
   }
-  blocked_for_long() { local look; for look in 1 2 3 4 5; do blocked || return 1; sleep 0.02; done; }
+  blocked_for_long() { local look; for look in 1 2 3 4 5; do blocked || return 1; look_again; done; }
   wait_until 20 "ranks blocked" blocked_for_long
   local process resident_kb
   for process in $pid $watcher; do

@@ -9,7 +9,7 @@ ssh_command="ssh -F $ssh/config"
 
 # serve_ssh: on all hosts that there are. A session gets the test's tag and $TMPDIR, so what it leaves is found.
 serve_ssh() {
-  local host server
+  local host
   # sshd wants to be called by its whole path.
   server=$(PATH=$PATH:/usr/sbin:/sbin command -v sshd) || skip "no sshd (apt-get install openssh-server)"
   command -v ssh-keygen >/dev/null || skip "no ssh-keygen (apt-get install openssh-client)"

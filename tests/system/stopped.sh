@@ -7,8 +7,8 @@ all_stopped() {
   local pid
   for pid in "$@"; do [ "$(state "$pid")" = T ] || return 1; done
 }
-job='sleep 300 & echo $! >"$0/helper.$RANK"; echo $$ >"$0/rank.$RANK"; mv "$0/rank.$RANK" "$0/ready.$RANK"
-  until [ -e "$0/go" ]; do sleep 0.01; done; echo done'
+job='sleep 300 & echo $! >"$0/helper.$RANK"; say_pid "$0/ready.$RANK"
+  await test -e "$0/go"; echo done'
 start() { # [COMMAND]
   rm -f "$work"/ready.* "$work/go"
   "$@" "$COLRUN" -n 2 bash -c "$job" "$work" >"$out" 2>"$err" </dev/null &

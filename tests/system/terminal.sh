@@ -17,15 +17,13 @@ ask() {
   cat "$work/said.$said"
 }
 state() { sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null; }
-cat >"$work/rank" <<'R'
-#!/bin/bash
+write_program "$work/rank" <<'R'
 trap 'echo interrupted >>"$work/log"; exit 0' INT
-echo $$ >"$work/pid.new.$RANK"; mv "$work/pid.new.$RANK" "$work/pid.$RANK"
-until [ -e "$work/go" ]; do sleep 0.02; done
+say_pid "$work/pid.$RANK"
+await test -e "$work/go"
 [ "$RANK" = 0 ] && { read -r line; echo "read $line" >>"$work/log"; }
 exit "${1:-0}"
 R
-chmod +x "$work/rank"
 start() { # OPTIONS AND ARGUMENTS
   rm -f "$work"/pid.* "$work"/go "$work/log" "$work/code"
   type_line "\"\$COLRUN\" -n 2 ${1/RANK/\"\$work/rank\"}; echo \$? >\"\$work/code.new\"; mv \"\$work/code.new\" \"\$work/code\""
@@ -71,12 +69,12 @@ for options in '' --pty '--stdin all'; do
 done
 
 # Without a shell that would set the terminal right again.
-cat >"$work/session" <<'S'
+write_program "$work/session" <<'S'
 stty -a >"$work/before"
 rm -f "$work"/pid.*
 "$COLRUN" -n 2 --pty "$work/rank" &
 colrun=$!
-until [ -e "$work/pid.0" ] && [ -e "$work/pid.1" ]; do sleep 0.02; done
+await test -e "$work/pid.0" -a -e "$work/pid.1"
 kill -"$1" $colrun
 wait $colrun
 stty -a >"$work/after"

@@ -3,6 +3,7 @@
 OWN_PROCESSES=${OWN_PROCESSES:-yes}
 . "$(dirname "$0")/lib.sh"
 : "${COLJOB:?}" "${HELLO:?}" "${SOLVER:?}" "${TRAINING:?}" "${OVERLAP:?}" "${TROUBLE:?}" "${PAGES:?set PAGES to docs/tutorial}"
+hangs=120 # of more ranks than processors, each small step waits for a turn of the next rank
 
 # in_page PAGE: each line of $out is one of the page. Where a compiler joins products and sums, last digits may differ.
 in_page() {

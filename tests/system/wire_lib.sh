@@ -68,7 +68,7 @@ ready() { [ "$(find "$(dirname "$1")" -name "$(basename "$1").*" | wc -l)" -eq "
 
 # ceiling MS: what is promised within MS milliseconds may take so long in a test: a machine that others share stands still
 # for seconds, now and then.
-ceiling() { echo $(($1 * ${COLTEST_SLACK:-3})); }
+ceiling() { echo $(($1 * 3)); }
 
 # expect_loss RANKS BLAMED LIMIT [CODES]: these ranks have said so within the ceiling of LIMIT ms, since $began, and have
 # named one of BLAMED.
@@ -107,6 +107,9 @@ expect_well() {
   for rank in "${!pids[@]}"; do expect_in "$work/rank.$rank" '^well$'; done
   nothing_left
 }
+
+# For longer than a host may be silent where COL_HOST_TIMEOUT is 1s. Nothing happens in it, so there is nothing to wait for.
+outlast() { sleep 2.5; }
 
 # freeze HOST RANKS OTHERS BYTES: all processes of a host are frozen, and the other ranks know it. Continued, the frozen ranks
 # end, too.

@@ -30,13 +30,21 @@ refused "no files /nowhere/a.json and /nowhere/b.json" compare /nowhere/a.json /
 refused "no file /nowhere/b.json" compare "$0" /nowhere/b.json
 refused "cannot read" compare "$work" "$work"
 refused "compare" compare
+results=$work/none.json
+echo '{}' >"$results"
 refused "did you mean 'mst'" draw --algorithm mts -n 4
+refused "no results of colbench" draw "$results"
+refused "--size is of plans" draw "$results" --size 64K
+refused "results are drawn as .svg, .png or .html" draw "$results" -o "$work/x.json"
+refused "cannot read" draw /nowhere/results.json
+refused "a plan is drawn as .svg, .json or .txt" draw --algorithm mst -o "$work/x.html"
 refused "which algorithm of broadcast? write --algorithm and one of " draw broadcast
 refused "did you mean 'noise'? see colbench --help" nois
 refused "did you mean 'tune'" help tunes
 refused "a process for each rank; write --ranks 8 --device cuda" allreduce -g 8
 refused "ranks" simulate allreduce --ranks none
-refused "suite" suite sp
+refused 'suite ps is gone; `colbench allreduce --algo auto,ps_central,ps_sharded` compares the same' suite ps
+refused 'bisect is gone; `colbench bidirectional --groups bisect` measures' bisect -n 4
 refused "file:" allreduce --size 1K --algo file:/nowhere/plan.json
 expect 77 "$COLBENCH" allreduce --backend nccl
 complains "skipped"

@@ -8,7 +8,7 @@ import sys
 root, *programs = sys.argv[1:]
 commands = [[program] for program in programs]
 commands += [[programs[1], *c.split()] for c in ("compare", "noise", "algorithms", "tune", "explain", "simulate", "draw", "pairs",
-                                                  "bisect", "suite ps", "self-test")]
+                                                  "self-test")]
 known = {"--agent"}  # in no --help: colrun starts itself with it
 for command in commands:
     text = subprocess.run([*command, "--help-all"], check=True, capture_output=True, text=True).stdout

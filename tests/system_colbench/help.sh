@@ -11,7 +11,7 @@ fits() {  # fits LINES COMMAND…
   [ "$(wc -L <"$out")" -le 80 ] || fail "'$*' is wider than 80 columns"
   [ -z "$(cat -s "$out" | diff - "$out")" ] || fail "'$*' has several empty lines in a row"
 }
-commands=(compare noise algorithms tune explain simulate draw pairs bisect nodes 'suite ps' self-test allreduce '')
+commands=(compare noise algorithms tune explain simulate draw pairs nodes self-test allreduce '')
 for command in "${commands[@]}"; do
   # shellcheck disable=SC2086 # two words, or none
   {
@@ -79,7 +79,6 @@ completes 'colbench compare --min' --min-effect
 completes 'colbench compare colb' colbench.1
 completes 'colbench noise --min' --min-effect --min-iters --minbytes
 completes 'colbench simulate --alpha' --alpha --alpha-intra
-completes 'colbench suite ' ps
 completes 'colbench draw --algo' --algo --algorithm
 completes 'colbench allreduce --cache c' cold
 completes 'colbench allreduce --backend=g' gloo

@@ -22,8 +22,6 @@ PAGES = {
                 ["Figures", "All rows", "Machine", "Run", "Repeat it"]),
     "algorithms": ([colbench, "algorithms", "allreduce", "--size", "64K", "-n", "2", "--algo", "direct,ring,mst", *SHORT],
                    ["Ranking", "Figures", "All rows", "Machine", "Run", "Repeat it"]),
-    "ps": ([colbench, "suite", "ps", "-n", "1,2", "--sizes", "1K,64K", *SHORT],
-           ["Servers and collectives", "Figures", "All rows", "Machine", "Run", "Repeat it"]),
     "pairs": ([colbench, "pairs", "-n", "2", "--size", "8", *SHORT], ["Maps", "Repeat it"]),
     "colcheck": ([colcheck, "--quick", "--only", "exact", "--backend", "shm", "--np", "2"], ["Support matrix", "Properties", "Run"]),
 }
@@ -98,12 +96,6 @@ def check_what_is_compared(name, seen):
         assert [bar[0] for bar in bars] == [row[1] for row in tables[0][1:]], "the bars have another order"
         assert [bar[1] for bar in bars] == sorted(bar[1] for bar in bars), bars
         assert not charts
-    if name == "ps":
-        assert len(tables) == 2 and "emulated store, not Ray" in seen["text"]
-        methods = {row[1] for row in tables[1][1:]}
-        assert {"central server", "sharded server", "col over shm"} <= methods, methods
-        assert set(seen["keys"]) == methods, (seen["keys"], methods)  # one figure for each number of ranks
-        assert "allreduce, 2 ranks" in seen["text"] and charts[-1]["lines"] == len(methods)
     if name == "machine":
         assert "Memory bandwidth in GB/s" in seen["text"] and len(bars) == 1
     if name == "colcheck":

@@ -14,11 +14,11 @@ done
 # stdout too: nobody can be told.
 timeout 60 "$COLBENCH" allreduce --size 1K --launches 1 --max-time 20ms --bound off >/dev/full 2>/dev/full
 code=$?
-[ "$code" = 141 ] || fail "exit code $code, not 141, with nowhere to write"
+[ "$code" = 2 ] || fail "exit code $code, not 2, with nowhere to write"
 
 # The terminal closes while ranks run: SIGHUP, and nowhere to print. What was found is in the file.
 python3 - "$COLBENCH" "$work" <<'P' || fail "the terminal's end was not colbench's own"
-import json, os, pty, signal, sys, time
+import json, os, pty, select, signal, sys
 colbench, work = sys.argv[1:]
 for i in range(5):
     path = f"{work}/{i}.json"
@@ -31,15 +31,10 @@ for i in range(5):
     while b"cells" not in seen:  # the progress line: ranks are measuring
         seen += os.read(terminal, 1000)
     os.close(terminal)
-    deadline = time.monotonic() + 30
-    status = None
-    while status is None and time.monotonic() < deadline:
-        done, found = os.waitpid(child, os.WNOHANG)
-        if done: status = found
-        else: time.sleep(0.01)
-    if status is None:
+    if not select.select([os.pidfd_open(child)], [], [], 30)[0]:
         os.kill(child, signal.SIGKILL)
         sys.exit("it goes on without its terminal")
+    _, status = os.waitpid(child, 0)
     ended = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}"
     print(ended)
     assert ended in (f"signal {int(signal.SIGHUP)}", "exit 141"), ended
@@ -55,8 +50,8 @@ python3 - "$COLBENCH" "$work" <<'P' || fail "a table does not fit the terminal"
 import fcntl, os, pty, re, struct, sys, termios
 colbench, work = sys.argv[1:]
 short = ["-n", "2", "--launches", "1", "--max-time", "10ms", "--bound", "off"]
-commands = [["algorithms", "allreduce", "--size", "1K", *short], ["suite", "ps", "--sizes", "1K,4K", *short],
-            ["pairs", "--size", "8,1M", *short], ["bisect", "--size", "1K", *short],
+commands = [["algorithms", "allreduce", "--size", "1K", *short],
+            ["pairs", "--size", "8,1M", *short],
             ["noise", "allreduce", "--size", "1K", *short[:2], "--launches", "2", *short[4:]],
             ["compare", f"{work}/a.json", f"{work}/b.json"],
             ["simulate", "allreduce", "--ranks", "16", "--alpha", "5us", "--beta", "1GB/s", "--sizes", "1K,1M"]]

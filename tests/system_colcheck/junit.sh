@@ -27,4 +27,20 @@ assert not differing, differing
 assert draws[0] != draws[1] and len(draws[0]) > len(names[0])
 print(len(names[0]), "tests of", len(draws[0]), "cases")
 P
+
+# stdout is full, or its reader is gone, for ranks of its own and for one that is there: said, and no file goes with it.
+options=(--backend shm --device cpu --np 1 --only exact)
+alone=(env RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 GROUP_RANK=0 GROUP_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1
+  MASTER_PORT=1 TORCHELASTIC_RUN_ID=full)
+for origin in own alone; do
+  start=("$COLCHECK" "${options[@]}")
+  [ $origin = own ] || start=("${alone[@]}" "${start[@]}")
+  expect 2 sh -c '"$@" >/dev/full' - "${start[@]}"
+  complains "stdout: No space left on device"
+  [ "$(wc -l <"$err")" = 1 ] || fail "more than a line"
+  timeout 300 "${start[@]}" 2>"$err" </dev/null | head -c 1 >"$out"
+  [ "${PIPESTATUS[0]}" = 141 ] || fail "not 141 where the reader is gone"
+done
+expect 2 sh -c '"$0" --list >/dev/full' "$COLCHECK"
+complains "cannot write to stdout: No space left on device"
 nothing_left

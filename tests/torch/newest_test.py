@@ -9,7 +9,7 @@ import sys
 import pytest
 
 PROGRAMS = pathlib.Path(__file__).with_name("programs.py")
-NAMES = "ddp zero fsdp2 tensor_parallel pipeline mesh functional_collectives compiled objects".split()
+NAMES = "ddp zero fsdp2 fsdp2_in_shared_memory tensor_parallel pipeline mesh functional_collectives compiled objects".split()
 _outputs = {}
 
 

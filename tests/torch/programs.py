@@ -61,6 +61,21 @@ def fsdp2():
     return train(model, torch.optim.SGD(model.parameters(), 0.1))
 
 
+def fsdp2_in_shared_memory():
+    """Gathers and scatters in memory of the backend's, where it has some."""
+    from torch.distributed.fsdp import fully_shard
+
+    model, is_col = network(), dist.get_backend() == "col"
+    for part in (model[0], model[2], model):
+        fully_shard(part)
+        if is_col:
+            part.set_allocate_memory_from_process_group_for_comm(True)
+    losses = train(model, torch.optim.SGD(model.parameters(), 0.1))
+    if is_col:
+        assert dist.group.WORLD._memory._free, "no block was asked for"
+    return losses
+
+
 def tensor_parallel():
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
@@ -137,7 +152,8 @@ def objects():
 
 PROGRAMS = {
     program.__name__: program
-    for program in (ddp, zero, fsdp2, tensor_parallel, pipeline, mesh, functional_collectives, compiled, objects)
+    for program in (ddp, zero, fsdp2, fsdp2_in_shared_memory, tensor_parallel, pipeline, mesh, functional_collectives, compiled,
+                    objects)
 }
 
 if __name__ == "__main__":

@@ -58,6 +58,23 @@ def test_four_ranks(call):
     members.run(4, over_ways, START, call, trial.NUMBERS if call in calls.REDUCTIONS else trial.DTYPES)
 
 
+def inferred(groups, start, call, dtypes):
+    """The same where autograd is off for good; and with tensors of that mode outside of it, or the other way round."""
+    with torch.inference_mode():
+        over_ways(groups, start, call, dtypes)
+    for way in trial.WAYS:
+        for mode in (True, False):
+            one = trial.Trial(groups.col, groups.rank, groups.size, start, layout="strided", way=way)
+            one.mode, one.call_mode = mode, not mode
+            trial.check(call, one, call(one, 15))
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("call", calls.REDUCTIONS + calls.OTHERS, ids=lambda call: call.__name__)
+def test_inference_mode(call, size):
+    members.run(size, inferred, START, call, trial.NUMBERS if call in calls.REDUCTIONS else trial.DTYPES)
+
+
 OPS = {
     "SUM": trial.NUMBERS + [torch.complex64],
     "PRODUCT": trial.NUMBERS,

@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.distributed.algorithms.join import Join
 
 import col.torch
 import members
@@ -141,6 +142,15 @@ def twice_in_a_row(group, bucket):
     return first.then(lambda future: future.value()[0].div_(2 * group.size()))
 
 
+def waits_in_a_callback(group, bucket):
+    """As PowerSGD does it, for a second call that others wait for as well."""
+    def second(future):
+        work = dist.all_reduce(future.value()[0].div_(2), group=group, async_op=True)
+        return work.get_future().wait()[0].div_(2)
+
+    return dist.all_reduce(bucket.buffer(), group=group, async_op=True).get_future().then(second)
+
+
 def by_gathers(group, bucket):
     everyone = [torch.zeros_like(bucket.buffer()) for _ in range(group.size())]
     work = dist.all_gather(everyone, bucket.buffer(), group=group, async_op=True)
@@ -153,7 +163,9 @@ def at_once(group, bucket):
     return hook(group, bucket)
 
 
-HOOKS = [default_hooks.allreduce_hook, default_hooks.fp16_compress_hook, twice_in_a_row, by_gathers, at_once]
+HOOKS = [
+    default_hooks.allreduce_hook, default_hooks.fp16_compress_hook, twice_in_a_row, waits_in_a_callback, by_gathers, at_once,
+]
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook.__name__)
@@ -173,21 +185,34 @@ def test_hook_of_the_default_group():
     assert members.run(3, of_the_default_group) == [[[1.0] * 3]] * 3
 
 
-def uneven(rank, group):
+def uneven(rank, group, initial, unused, sharded):
+    """Rank 0 has fewer batches. initial: gradients are divided by the number of all ranks, else by that of those still there."""
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
     model = network(rank)
-    del model.odd, model.never
-    ddp = nn.parallel.DistributedDataParallel(model, process_group=group, bucket_cap_mb=SMALL)
+    if not unused:
+        del model.odd, model.never
+    ddp = nn.parallel.DistributedDataParallel(
+        model, process_group=group, bucket_cap_mb=SMALL, find_unused_parameters=unused, broadcast_buffers=False)
     optimizer = torch.optim.SGD(ddp.parameters(), 0.1)
-    with ddp.join():
+    joining = [ddp]
+    if sharded:
+        optimizer = ZeroRedundancyOptimizer(ddp.parameters(), torch.optim.SGD, process_group=group, lr=0.1)
+        joining.append(optimizer)
+    states = []
+    with Join(joining, divide_by_initial_world_size=initial):
         for step in range(3 + 2 * rank):
             optimizer.zero_grad()
             ddp(batch(rank, step)).pow(2).mean().backward()
             optimizer.step()
-    return state(ddp)
+            states += state(ddp)
+    return states + state(ddp)
 
 
-def test_join():
-    members.run(2, same, uneven)
+@pytest.mark.parametrize("unused, sharded", [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize("initial", [True, False])
+def test_join(initial, unused, sharded):
+    members.run(2, same, uneven, initial, unused, sharded)
 
 
 def sharded_optimizer(rank, group):

@@ -1,7 +1,10 @@
 """Wrong calls: what they say, that no rank hangs, and that a refused call leaves the group as it was."""
 
+import contextlib
 import time
+from unittest import mock
 
+import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
@@ -54,13 +57,14 @@ def test_wrong_arguments(size):
     members.run(size, wrong_arguments)
 
 
-def no_split(groups):
-    refuses(RuntimeError, "does not support splitting", dist.split_group, split_ranks=[[0], [1]])
+@contextlib.contextmanager
+def default_device(device):
+    """As torch.set_default_device() of newer torch, for what makes a tensor of nothing."""
+    def elsewhere(make):
+        return lambda *args, **more: make(*args, **{"device": device, **more})
 
-
-@pytest.mark.skipif(not hasattr(dist, "split_group"), reason="torch 2.4 and later have it")
-def test_no_split():
-    members.run(2, no_split)
+    with mock.patch.object(torch, "tensor", elsewhere(torch.tensor)), mock.patch.object(torch, "empty", elsewhere(torch.empty)):
+        yield
 
 
 def sparse_sum(groups):
@@ -72,7 +76,8 @@ def sparse_sum(groups):
                 x = torch.randint(0, 9, shape, generator=generator) * (torch.rand(shape, generator=generator) < kept / 9)
                 every.append(x.double())
             x = every[groups.rank].to_sparse(len(shape) - dense_axes)
-            dist.all_reduce(x)
+            with default_device("meta"):
+                dist.all_reduce(x)
             assert torch.equal(x.to_dense(), sum(every))
 
 
@@ -82,8 +87,11 @@ def test_sparse_sum(size):
 
 
 def output_that_cannot_be_written(groups):
-    x = torch.ones(1).expand(4)  # four elements in one place
-    refuses(RuntimeError, "single memory location", dist.all_reduce, x)
+    windows = torch.ones(7).unfold(0, 4, 1)  # rows that overlap
+    for x in (torch.ones(1).expand(4), windows):
+        refuses(col.InvalidArgument, "single memory location; pass its clone()", dist.all_reduce, x)
+        refuses(col.InvalidArgument, "single memory location", dist.all_gather, [torch.ones(4), x], torch.ones(4))
+        refuses(col.InvalidArgument, "single memory location", dist.recv, x, 0)
     y = torch.ones(4)
     dist.all_reduce(y)
     assert y.tolist() == [groups.size] * 4
@@ -91,6 +99,105 @@ def output_that_cannot_be_written(groups):
 
 def test_output_that_cannot_be_written():
     members.run(2, output_that_cannot_be_written)
+
+
+def shared_outputs(groups):
+    """Lists to fill in which a place is there twice: what came last would be left."""
+    n, x = groups.size, torch.full((4,), groups.rank + 1.0)
+
+    def among_others(first, last):
+        return [first, *(torch.zeros_like(first) for _ in range(n - 2)), last]
+
+    same, whole, grid = torch.zeros(4), torch.zeros(4 + 2 * n), torch.zeros(4, 4)
+    for outs in (
+        [same] * n,
+        [whole[2 * r : 2 * r + 4] for r in range(n)],
+        [whole[2 * r : 2 * r + 4] for r in reversed(range(n))],
+        list(whole.unfold(0, 4, 2)[:n]),
+        among_others(same, same),
+        among_others(whole[:4], whole[3:7]),
+        among_others(grid[:, 1], grid[:, 1]),
+        among_others(grid[1], grid[:, 2]),
+    ):
+        calls = [
+            lambda: dist.all_gather(outs, x),
+            lambda: dist.all_to_all(outs, [x] * n),
+            lambda: groups.col.allgather_coalesced([[torch.zeros(4), out] for out in outs], [x, x]),
+        ]
+        if groups.rank == 0:  # whose list it is
+            calls.append(lambda: dist.gather(x, outs))
+        for call in calls:
+            refuses(col.InvalidArgument, "of the list share memory; give each rank's data a place of its own", call)
+    # Of calls made at once, one may neither read nor write what another writes.
+    room = torch.zeros(4 * n)
+    for call in (
+        lambda: groups.col.allreduce_coalesced([same, same]),
+        lambda: groups.col.allreduce_coalesced([whole[:4], torch.zeros(4), whole[3:7]]),
+        lambda: groups.col.all_gather_single_coalesced([room, torch.zeros(4 * n)], [x, room[:4]]),
+        lambda: groups.col.all_gather_single_coalesced([room, room], [x, x]),
+        lambda: groups.col.allgather_coalesced([[room[4 * r : 4 * r + 4], torch.zeros(1)] for r in range(n)], [x, room[:1]]),
+        lambda: groups.col.reduce_scatter_single_coalesced([same, room[:4]], [room, torch.zeros(4 * n)]),
+        lambda: groups.col.reduce_scatter([same, same], [[x] * n] * 2),
+    ):
+        refuses(col.InvalidArgument, "of the list share memory that is written; give each its own", call)
+    for call in (
+        lambda: dist.all_gather_into_tensor(room, room[1:5]),
+        lambda: dist.reduce_scatter_tensor(room[1:5], room),
+        lambda: dist.all_to_all_single(whole[1 : 3 * n + 1], whole[: 3 * n]),
+        lambda: dist.all_gather(list(room.split(4)), room[1:5]),
+        lambda: dist.reduce_scatter(room[1:5], list(room.split(4))),
+    ):
+        refuses(col.InvalidArgument, "overlap other than in place", call)
+
+
+def places_apart(groups):
+    """Lists that only look so: what lies between one another's elements, inputs that are there twice, and the input itself."""
+    n, x = groups.size, torch.full((4,), groups.rank + 1.0)
+    every = [torch.full((4,), r + 1.0) for r in range(n)]
+    grid, empty = torch.zeros(4, n + 1), torch.zeros(0)
+    columns = [grid[:, r] for r in range(n)]
+    dist.all_gather(columns, x)
+    assert all(map(torch.equal, columns, every)) and not grid[:, n].any()
+    dist.all_gather([empty] * n, empty)
+    outs = [x, *(torch.zeros(4) for _ in range(n - 1))]  # not its own place: what is there is sent before it is overwritten
+    dist.all_gather(outs, x)
+    assert all(map(torch.equal, outs, every))
+    dist.all_to_all(outs, [every[groups.rank]] * n)
+    assert all(map(torch.equal, outs, every))
+    dist.reduce_scatter(out := torch.zeros(4), [every[0]] * n)
+    assert out.tolist() == [n] * 4
+    two = [torch.zeros(4 * n), torch.zeros(4 * n)]
+    groups.col.all_gather_single_coalesced(two, [every[groups.rank]] * 2).wait()
+    assert all(torch.equal(one.view(n, 4), torch.stack(every)) for one in two)
+
+
+@pytest.mark.parametrize("check", [shared_outputs, places_apart])
+def test_memory_that_is_there_twice(check):
+    members.run(3, check)
+
+
+def read_only_output(groups, path):
+    """Torch does not know that it is, and ends by a fault if it writes there."""
+    x, ones = torch.from_numpy(np.memmap(path, np.float32, "r", shape=(4, 4))), torch.ones(4, 4)
+    other = 1 - groups.rank
+    for out in x, x.t(), x[:, :2]:
+        source = torch.ones(out.shape)
+        refuses(col.InvalidArgument, "pass a copy", dist.all_reduce, out)
+        refuses(col.InvalidArgument, "pass a copy", dist.broadcast, out, other)
+        refuses(col.InvalidArgument, "pass a copy", dist.all_gather, [torch.ones(out.shape), out], source)
+        refuses(col.InvalidArgument, "pass a copy", dist.reduce_scatter, out, [source, source])
+        refuses(col.InvalidArgument, "pass a copy", dist.recv, out, other)
+    dist.all_gather([ones, ones.clone()], x)  # as an input, always
+    for out in x, x.t():
+        dist.broadcast(out if groups.rank == 0 else torch.ones(4, 4), 0)  # its root, and who is none of a reduce, only read
+        dist.reduce(out if groups.rank == 1 else torch.ones(4, 4), 0)
+    assert ones.tolist() == x.tolist()
+
+
+@pytest.mark.filterwarnings("ignore:The given")
+def test_read_only_output(tmp_path):
+    np.arange(16, dtype=np.float32).tofile(tmp_path / "memory")
+    members.run(2, read_only_output, str(tmp_path / "memory"))
 
 
 def wait_that_passes(groups):
@@ -111,6 +218,26 @@ def wait_that_passes(groups):
 
 def test_wait_that_passes():
     members.run(2, wait_that_passes)
+
+
+def wait_that_names(groups):
+    x = torch.ones(4)
+    if groups.rank == 1:
+        dist.barrier(groups.gloo)  # until the others have given up
+    work = dist.all_reduce(x, async_op=True)
+    if groups.rank != 1:
+        for seconds in (0.01, 0.3):
+            words = f"has not ended after {1000 * seconds:g}ms: rank 1 did not enter it.*goes on"
+            with pytest.raises(col.Timeout, match=words) as caught:
+                work.wait(trial.timeout_of(seconds))
+            assert caught.value.rank == 1
+        dist.barrier(groups.gloo)
+    work.wait()
+    assert x.tolist() == [3] * 4
+
+
+def test_wait_that_names():
+    members.run(3, wait_that_names)
 
 
 # Each of these breaks its group, so that it has one of its own.

@@ -33,7 +33,13 @@ def stand_in_for_gloo(dist) -> None:
     c10d = dist.distributed_c10d
     plugins = dist.Backend._plugins
     if hasattr(c10d, "_register_builtin_gloo_backend"):  # torch that has its own as plugins, too
-        plugins["GLOO"] = plugins["COL"]
+        plugin = plugins["COL"]
+
+        def alone(options, backend_options=None):
+            options.process_group = None  # which says that Gloo is there, too
+            return plugin.creator_fn(options, backend_options)
+
+        plugins["GLOO"] = plugin._replace(creator_fn=alone)
         return
     from types import SimpleNamespace
 

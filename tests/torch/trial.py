@@ -4,6 +4,7 @@ A test's function makes a Trial, whose values every rank can compute for all ran
 each tensor afterwards. The same function runs on Gloo, which thereby confirms what is expected, wherever Gloo has the call.
 """
 
+import contextlib
 import os
 import random
 import time
@@ -32,6 +33,7 @@ class Trial:
     def __init__(self, group, rank, size, start, dtype=torch.float32, layout="plain", way="sync"):
         self.group, self.rank, self.size, self.dtype, self.layout, self.way = group, rank, size, dtype, layout, way
         self.random = random.Random(start)  # the same on every rank
+        self.mode = self.call_mode = None  # whether tensors are made, and calls, in inference mode; None: as the caller is
 
     def values(self, *shape):
         """A tensor of small integers, whose sums and products are exact in every type."""
@@ -46,6 +48,10 @@ class Trial:
 
     def lay(self, values):
         """A copy on the trial's device that lies in memory as the trial wants."""
+        with mode(self.mode):
+            return self._lay(values)
+
+    def _lay(self, values):
         values = values.to(DEVICE)
         if self.layout == "transposed" and values.dim() == 2:
             return values.t().contiguous().t()
@@ -67,11 +73,16 @@ class Trial:
     def call(self, function, *args, **more):
         """Makes the call, and waits for its end in the trial's way."""
         way = self.way
-        work = function(*args, group=self.group, async_op=way != "sync", **more)
-        if way == "sync":
-            assert work is None
-        else:
-            wait(work, way)
+        with mode(self.call_mode):
+            work = function(*args, group=self.group, async_op=way != "sync", **more)
+            if way == "sync":
+                assert work is None
+            else:
+                wait(work, way)
+
+
+def mode(on):
+    return contextlib.nullcontext() if on is None else torch.inference_mode(on)
 
 
 def wait(work, way):
@@ -82,7 +93,7 @@ def wait(work, way):
         assert work.wait()
     elif way == "timed":
         assert work.wait(timeout_of(20))
-        assert work.is_completed()
+        assert work.is_completed() and work.get_future().done()
     elif way == "poll":
         until = time.monotonic() + 20
         while not work.is_completed():

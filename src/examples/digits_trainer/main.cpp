@@ -92,15 +92,9 @@ std::uint64_t epochs_to_train(const TrainerOptions& options, std::uint64_t train
   return options.epochs > trained ? options.epochs - trained : 0;
 }
 
-void say(const std::string& line) {
-  if (!line.empty()) std::printf("%s\n", line.c_str());
-}
-
 // Returns an exit code, the same on every rank.
 int train(const col::Group& all, const TrainerOptions& options, Setup setup, const Gpu* gpu) {
-  StrategyChoice strategy = options.strategy;
-  strategy.gpu = gpu;
-  Trainer trainer(all, setup.dataset, std::move(setup.state), strategy, options.survives);
+  Trainer trainer(all, setup.dataset, std::move(setup.state), gpu, options.survives);
   col::Group& world = trainer.world();  // who is left of them
   if (world.rank() == 0) {
     const TrainingState& state = trainer.settings();
@@ -110,7 +104,6 @@ int train(const col::Group& all, const TrainerOptions& options, Setup setup, con
     std::printf("%zu parameters, %llu images a step over all ranks, learning rate %g, seed %llu\n",
                 state.shape.parameters(), static_cast<unsigned long long>(state.batch), state.learning_rate,
                 static_cast<unsigned long long>(state.seed));
-    say(trainer.strategy().introduction());
     if (gpu != nullptr) std::printf("gradients are reduced on GPUs; rank 0 has %s\n", gpu->text().c_str());
   }
 
@@ -142,7 +135,6 @@ int train(const col::Group& all, const TrainerOptions& options, Setup setup, con
   const TrainingState state = trainer.state();
   Problem problem;
   if (world.rank() == 0) {
-    say(trainer.strategy().summary());
     std::printf("test accuracy %.4f after %llu %s on %d %s\n", accuracy, static_cast<unsigned long long>(state.epochs),
                 state.epochs == 1 ? "epoch" : "epochs", world.size(), world.size() == 1 ? "rank" : "ranks");
     if (options.save) {
@@ -175,8 +167,6 @@ int run(int argc, char** argv) {
   Setup setup;
   if (options == nullptr) {
     problem = std::get<Problem>(parsed);
-  } else if (std::string reason = why_not(options->strategy.name, world.size()); !reason.empty()) {
-    problem = {kExitUsage, std::move(reason)};
   } else {
     try {
       setup = prepare(*options, world.rank());

@@ -59,8 +59,7 @@ Problem usage_problem(const std::string& what) {
 std::variant<TrainerOptions, Information, Problem> parse_options(int argc, const char* const* argv) {
   TrainerOptions options;
   std::string device = "cpu";
-  std::string strategy = "allreduce";
-  std::optional<std::uint64_t> staleness;
+  std::string gone;
   bool no_save = false;
 
   CLI::App app(kDescription, "digits_trainer");
@@ -87,13 +86,7 @@ std::variant<TrainerOptions, Information, Problem> parse_options(int argc, const
   app.add_flag("--survive", options.survives,
                "Go on with the other ranks when one is lost, from the last step that all have (colrun --keep-going)");
   app.add_option("--device", device, "Where gradients are reduced: cpu (default) or cuda")->type_name("DEVICE");
-
-  app.add_option("--strategy", strategy, "How ranks train together: " + strategy_names() + " (default allreduce)")
-      ->type_name("NAME");
-  app.add_option("--staleness", staleness,
-                 "ps-async: how many steps a worker may be ahead of the slowest; with 0 all keep in step (default 1)")
-      ->check(whole_number(0, 1'000'000))
-      ->type_name("N");
+  for (const char* const name : {"--strategy", "--staleness"}) app.add_option(name, gone)->group("");  // not in --help
 
   try {
     app.parse(argc, argv);
@@ -105,22 +98,21 @@ std::variant<TrainerOptions, Information, Problem> parse_options(int argc, const
     return usage_problem(error.what());
   }
   options.save = !no_save;
-  const std::optional<StrategyName> name = strategy_from_string(strategy);
-  if (!name) return usage_problem("--strategy: must be " + strategy_names() + ", not '" + strategy + "'");
-  options.strategy.name = *name;
-  if (staleness && *name != StrategyName::ps_async)
-    return usage_problem("--staleness: only with --strategy ps-async; leave it out");
-  if (staleness) options.strategy.staleness = *staleness;
+  for (const char* const name : {"--strategy", "--staleness"}) {
+    if (app.count(name) > 0)
+      return usage_problem(std::string(name) +
+                           ": this trainer is data-parallel; src/examples/python/strategies.py trains the same network "
+                           "with zero, a parameter server or a pipeline");
+  }
   if (device != "cpu" && device != "cuda") return usage_problem("--device: must be cpu or cuda, not '" + device + "'");
   options.on_gpu = device == "cuda";
   if (options.on_gpu) {
-    if (*name != StrategyName::allreduce) return usage_problem("--device cuda: only with --strategy allreduce");
     const std::string reason = why_no_gpu();
     if (!reason.empty())
       return Problem{kExitFailure, "--device cuda is not available: " + reason + "; leave it out, or say --device cpu"};
   }
-  if (options.survives && (*name != StrategyName::allreduce || options.on_gpu || options.go_on))
-    return usage_problem("--survive: goes with --strategy allreduce alone, and not with --device cuda or --continue");
+  if (options.survives && (options.on_gpu || options.go_on))
+    return usage_problem("--survive: does not go with --device cuda or --continue");
   if (options.go_on && no_save) return usage_problem("--continue: needs the model that --no-save does not write");
   if (options.go_on && !options.resume.empty())
     return usage_problem("--continue: goes on from --model, not from --resume; leave one out");

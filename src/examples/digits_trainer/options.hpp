@@ -8,7 +8,6 @@
 #include <variant>
 
 #include "agreement.hpp"
-#include "strategies/strategy.hpp"
 
 namespace digits {
 
@@ -23,7 +22,6 @@ struct TrainerOptions {
   bool save = true;
   std::filesystem::path resume;  // empty: start from the beginning
   bool on_gpu = false;           // gradients are reduced in the memory of GPUs
-  StrategyChoice strategy;       // without the GPU
   bool survives = false;         // goes on without ranks that are lost
   bool go_on = false;            // resume from `model` where it exists, and write it after every epoch
 };

@@ -28,14 +28,13 @@ TrainingState shared(col::Group& world, TrainingState state) {
 
 }  // namespace
 
-Trainer::Trainer(col::Group world, const Dataset& dataset, TrainingState state, const StrategyChoice& choice,
-                 bool survives)
+Trainer::Trainer(col::Group world, const Dataset& dataset, TrainingState state, const Gpu* gpu, bool survives)
     : settings_(shared(world, std::move(state))),
       place_{std::move(world), dataset, settings_.batch, settings_.learning_rate, Model(settings_.shape), {}},
-      choice_(choice) {
+      gpu_(gpu) {
   const std::vector<float> parameters = std::exchange(settings_.parameters, {});
   std::copy(parameters.begin(), parameters.end(), place_.model.parameters().begin());
-  strategy_ = make_strategy(choice, place_, std::exchange(settings_.velocity, {}));
+  steps_.emplace(place_, std::exchange(settings_.velocity, {}), gpu_);
   if (survives) recovery_.emplace();
 }
 
@@ -49,7 +48,7 @@ EpochReport Trainer::run_epoch() {
       report = train_and_survive(order);
       return;
     }
-    report.loss = strategy_->train(order) / static_cast<double>(order.size());
+    report.loss = steps_->train(order) / static_cast<double>(order.size());
     report.test_accuracy = test_accuracy();
   });
   ++settings_.epochs;
@@ -64,7 +63,7 @@ void Trainer::keep_state(std::uint64_t step, double loss) {
                    .step = step,
                    .loss = loss,
                    .parameters = {parameters.begin(), parameters.end()},
-                   .velocity = strategy_->velocity()});
+                   .velocity = steps_->velocity()});
 }
 
 // A step is a batch; the last one is the test.
@@ -78,7 +77,7 @@ EpochReport Trainer::train_and_survive(std::span<const std::uint32_t> order) {
       if (std::exchange(others_test, false)) (void)test_accuracy();
       keep_state(step, loss);
       if (step < steps.size())
-        loss += strategy_->train(steps[step]);
+        loss += steps_->train(steps[step]);
       else
         report.test_accuracy = test_accuracy();
       ++step;
@@ -112,7 +111,7 @@ StepState Trainer::go_on_without(const col::Error& error) {
   const int ranks = place_.world.size();
   StepState state = recovery_->recover(place_.world, error);
   std::copy(state.parameters.begin(), state.parameters.end(), place_.model.parameters().begin());
-  strategy_ = make_strategy(choice_, place_, state.velocity);
+  steps_.emplace(place_, state.velocity, gpu_);
   if (place_.world.rank() == 0) {
     std::printf("%s\n%d of %d ranks go on from step %llu of epoch %llu\n", error.what(), place_.world.size(), ranks,
                 static_cast<unsigned long long>(state.step + 1), static_cast<unsigned long long>(state.epoch + 1));
@@ -131,11 +130,11 @@ double Trainer::test_accuracy() {
   return static_cast<double>(correct[0]) / static_cast<double>(images.size());
 }
 
-TrainingState Trainer::state() {
+TrainingState Trainer::state() const {
   TrainingState state = settings_;
   const auto parameters = std::as_const(place_.model).parameters();
   state.parameters.assign(parameters.begin(), parameters.end());
-  state.velocity = strategy_->velocity();
+  state.velocity = steps_->velocity();
   return state;
 }
 

@@ -2,16 +2,16 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 
 #include <col/col.hpp>
 
 #include "checkpoint.hpp"
+#include "data_parallel.hpp"
 #include "dataset.hpp"
+#include "gpu.hpp"
 #include "recovery.hpp"
-#include "strategies/strategy.hpp"
 
 namespace digits {
 
@@ -25,11 +25,11 @@ struct EpochReport {
 class Trainer {
  public:
   // Collective: every rank takes the state of rank 0, whatever it brought itself. Requires: `dataset` outlives the
-  // trainer, and is the same on all ranks; so is `choice`. Who survives goes on without ranks that are lost, which the
-  // lowest of those that are left then prints. Requires for it: StrategyName::allreduce.
-  Trainer(col::Group world, const Dataset& dataset, TrainingState state, const StrategyChoice& choice = {},
+  // trainer, and is the same on all ranks; `gpu`, where gradients are reduced, outlives it too; null: the host. Who
+  // survives goes on without ranks that are lost, which the lowest of those that are left then prints.
+  Trainer(col::Group world, const Dataset& dataset, TrainingState state, const Gpu* gpu = nullptr,
           bool survives = false);
-  Trainer(const Trainer&) = delete;  // the strategy refers to place_
+  Trainer(const Trainer&) = delete;  // steps_ refers to place_
   Trainer& operator=(const Trainer&) = delete;
 
   // Collective. Trains on every training image once, then tests. Throws col::Error.
@@ -39,12 +39,11 @@ class Trainer {
   void finish();
   // Collective. Share of the test images that are recognised.
   double test_accuracy();
-  // Collective. What a checkpoint of this moment holds, whatever the strategy: any other can go on from it.
-  TrainingState state();
+  // The content of a checkpoint of this moment: the same on all ranks.
+  TrainingState state() const;
 
   // The same without parameters and velocity, which are empty. Not collective.
   const TrainingState& settings() const noexcept { return settings_; }
-  const Strategy& strategy() const noexcept { return *strategy_; }
   // The ranks that are left.
   col::Group& world() noexcept { return place_.world; }
 
@@ -55,8 +54,8 @@ class Trainer {
 
   TrainingState settings_;
   Workplace place_;
-  StrategyChoice choice_;
-  std::unique_ptr<Strategy> strategy_;
+  const Gpu* gpu_;
+  std::optional<DataParallel> steps_;
   std::optional<Recovery> recovery_;
 };
 

@@ -215,7 +215,7 @@ class Worker:
 
         lines: list[str] = []
         collective.init_collective_group(size, rank, group_name="training")
-        train(collective.get_group_handle("training"), options, lines.append)
+        train(collective.get_group("training"), options, lines.append)
         collective.destroy_collective_group("training")
         return lines
 

@@ -9,7 +9,7 @@
 
 #include <col/backend.hpp>
 
-#include "core/module_export.hpp"
+#include "core/export/module_export.hpp"
 
 namespace col::backend {
 

@@ -3,7 +3,7 @@
 
 #include <exception>
 
-#include "core/module_export.hpp"
+#include "core/export/module_export.hpp"
 
 namespace col::backend {
 

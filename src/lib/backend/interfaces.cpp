@@ -127,10 +127,14 @@ std::vector<Interface> list_interfaces(std::string_view backend) {
 std::vector<Interface> choose_interfaces(std::string_view backend, bool same_host, std::string_view wanted) {
   const std::vector<Interface> all = list_interfaces(backend);
   if (same_host) {
-    if (const Interface* lo = first_up(all, [](const Interface& i) { return i.address == "127.0.0.1"; })) return {*lo};
-    throw Error(ErrorCode::unavailable,
-                fmt::format("{}: the loopback interface is down or lacks 127.0.0.1 (ip link set lo up); there are: {}",
-                            backend, candidates(all)));
+    for (const std::string_view address : {"127.0.0.1", "::1"}) {
+      if (const Interface* lo = first_up(all, [&](const Interface& i) { return i.address == address; })) return {*lo};
+    }
+    throw Error(
+        ErrorCode::unavailable,
+        fmt::format("{}: the loopback interface is down, or has neither 127.0.0.1 nor ::1 (ip link set lo up); there "
+                    "are: {}",
+                    backend, candidates(all)));
   }
   if (!wanted.empty()) return choose_wanted(backend, all, wanted);
   const std::string routed = default_route_interface();

@@ -7,7 +7,7 @@
 
 #include <sys/socket.h>
 
-#include "core/module_export.hpp"
+#include "core/export/module_export.hpp"
 
 namespace col::backend {
 
@@ -23,7 +23,7 @@ struct Interface {
 COL_MODULE_EXPORT std::vector<Interface> list_interfaces(std::string_view backend);
 
 // Chooses, in this order:
-//   same_host         loopback, 127.0.0.1
+//   same_host         loopback: 127.0.0.1, else ::1
 //   wanted not empty  those of the comma-separated list that are up and have an address, in the order of the list
 //   otherwise         the interface of the default route, else the first that is up, is not loopback, and does not look
 //                     like a bridge of containers or virtual machines, else the first of those

@@ -2,17 +2,20 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "backend/build_id.hpp"
 #include "backend/factories.hpp"
+#include "backend/seating.hpp"
 #include "core/env.hpp"
+#include "core/joined.hpp"
 
 namespace col::backend {
 namespace {
@@ -41,7 +44,7 @@ std::vector<std::string> folders() {
   return all;
 }
 
-class ModuleFactory final : public BackendFactory {
+class ModuleFactory final : public BackendFactory, public SeatingExtension {
  public:
   explicit ModuleFactory(ModuleSpec spec) : spec_(std::move(spec)) {}
 
@@ -68,6 +71,11 @@ class ModuleFactory final : public BackendFactory {
     throw Error(ErrorCode::unavailable, why_not_);
   }
 
+  std::string seat(int device) override {
+    auto* const seating = dynamic_cast<SeatingExtension*>(loaded());
+    return seating != nullptr ? seating->seat(device) : device_memory().uuid(device);
+  }
+
   std::string describe(const ConnectRequest& request) const override { return required(request).describe(request); }
 
  private:
@@ -88,13 +96,21 @@ class ModuleFactory final : public BackendFactory {
   }
 
   void load() const {
+    std::array<char, kLongestHostName + 1> host{};
+    ::gethostname(host.data(), host.size() - 1);
+    if (const std::size_t length = std::strlen(host.data()); length > spec_.longest_host_name) {
+      why_not_ =
+          fmt::format("the name of this host has {} characters, and {} takes {} at most; give the host a shorter name",
+                      length, spec_.needs, spec_.longest_host_name);
+      return;
+    }
     const std::vector<std::string> tried = folders();
     for (const std::string& folder : tried) {
       const std::string path = folder + "/" + spec_.file;
       if (::access(path.c_str(), F_OK) != 0) continue;
       return open(path);
     }
-    why_not_ = fmt::format("{} is in none of {}; ", spec_.file, fmt::join(tried, ", "));
+    why_not_ = fmt::format("{} is in none of {}; ", spec_.file, core::joined(tried, ", "));
     why_not_ += spec_.built ? "it was built with this libcol: put it beside libcol.so, or name its folder in "
                               "COL_PLUGIN_PATH"
                             : fmt::format("this libcol was built without {}", spec_.needs);

@@ -37,7 +37,11 @@ struct Registry {
     constexpr bool kUcxBuilt = false;
 #endif
     factories.push_back(backend::make_module_factory(
-        {.backend = "ucx", .file = "libcol_ucx.so", .needs = "UCX (libucx-dev)", .built = kUcxBuilt}));
+        {.backend = "ucx",
+         .file = "libcol_ucx.so",
+         .needs = "UCX (libucx-dev)",
+         .built = kUcxBuilt,
+         .longest_host_name = HOST_NAME_MAX - 1}));  // it forgets the byte that ends a string
 #ifdef COL_HAVE_HOSTS
     factories.push_back(hosts_backend::make_factory("hosts", "gloo"));
     factories.push_back(hosts_backend::make_factory("hosts_ucx", "ucx"));

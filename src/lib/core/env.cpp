@@ -13,6 +13,7 @@
 
 #include <col/error.hpp>
 
+#include "core/clock/scheduler.hpp"
 #include "core/nearest_name.hpp"
 
 namespace col::core::env {
@@ -225,6 +226,15 @@ constexpr std::array kNcclVariables = {
         "NCCL_MAX_CTAS",
         "How many blocks of threads NCCL's kernels have at most. Where it is unset and ranks share a GPU, col "
         "asks for 4, so that the kernels of all of them find room on it."},
+    EngineVariable{"NCCL_COMM_BLOCKING",
+                   "`1` wins over what col asks for, and NCCL would wait inside its calls, where no deadline of col's "
+                   "holds: the backend is unavailable."},
+    EngineVariable{
+        "NCCL_SOCKET_IFNAME",
+        "The network interfaces. Where it is unset, it becomes those of `COL_SOCKET_IFNAME` that are there."},
+    EngineVariable{"CUDA_HOME",
+                   "A CUDA toolkit, in whose `lib64` NCCL is looked for, after the dynamic linker's places."},
+    EngineVariable{"CUDA_PATH", "The same."},
 };
 
 constexpr std::array kUcxVariables = {
@@ -422,6 +432,7 @@ std::optional<std::string> get(std::string_view name) {
     throw Error(ErrorCode::internal,
                 fmt::format("{} is read but not in the table of env.cpp; please report this as a bug in col", name));
   }
+  if (Scheduler* const simulated = scheduler()) return simulated->environment(std::string(name));
   const char* value = std::getenv(std::string(name).c_str());
   if (value == nullptr || *value == '\0') return std::nullopt;
   return value;

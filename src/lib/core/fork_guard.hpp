@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "core/module_export.hpp"
+#include "core/export/module_export.hpp"
 
 namespace col::core {
 

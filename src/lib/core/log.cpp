@@ -12,7 +12,9 @@
 #include <mutex>
 #include <system_error>
 
+#include "core/clock/scheduler.hpp"
 #include "core/env.hpp"
+#include "core/joined.hpp"
 
 namespace col::core::log {
 
@@ -64,7 +66,7 @@ Config read_environment() {
     const auto level = parse_level(*name);
     if (!level) {
       put(config.fd, format_line(Level::warn, fmt::format("COL_LOG='{}' is no level; use one of {} (now: warn)", *name,
-                                                          fmt::join(kLevelNames, ", "))));
+                                                          joined(kLevelNames, ", "))));
     }
     config.level = level.value_or(Level::warn);
   }
@@ -105,6 +107,7 @@ void write(Level level, std::string_view text) noexcept {
         return;
       }
     }
+    if (Scheduler* const simulated = scheduler()) return simulated->log(line);
     put(config().fd, line);
   } catch (const std::exception&) {
     // Out of memory, most likely. A log line is not worth an error.

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "core/module_export.hpp"
+#include "core/export/module_export.hpp"
 
 namespace col::core::log {
 

@@ -16,6 +16,8 @@
 
 #include <col/error.hpp>
 
+#include "core/clock/this_process.hpp"
+
 namespace col {
 namespace {
 
@@ -89,7 +91,7 @@ bool equal_in_constant_time(std::string_view a, std::string_view b) noexcept {
 std::string make_nonce() {
   std::string bytes(kNonceBytes / 2, '\0');
   // So few bytes are never cut short, and never wait once the machine has started.
-  while (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+  while (!core::random_bytes(std::as_writable_bytes(std::span(bytes)))) {
     if (errno != EINTR)
       throw Error(ErrorCode::io, fmt::format("the system gives no random bytes ({}); look whether a sandbox forbids "
                                              "getrandom(2)",

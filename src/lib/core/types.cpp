@@ -17,6 +17,7 @@
 
 #include <col/types.hpp>
 
+#include "core/joined.hpp"
 #include "core/names.hpp"
 #include "core/narrow.hpp"
 
@@ -91,7 +92,7 @@ DType dtype_from_string(std::string_view name) {
     if (kDTypes[i].name == name) return static_cast<DType>(i);
   throw Error(ErrorCode::invalid_argument, fmt::format("unknown dtype '{}'; use one of {}, or bytes[N] for opaque "
                                                        "elements of N bytes",
-                                                       name, fmt::join(names_of_dtypes(), ", ")));
+                                                       name, core::joined(names_of_dtypes(), ", ")));
 }
 
 std::string_view to_string(Backend backend) noexcept {
@@ -136,7 +137,7 @@ DType dtype_from_dlpack(int code, int bits, int lanes) {
     if (kDTypes[i].dlpack_code == code && static_cast<int>(8 * kDTypes[i].size) == bits) return static_cast<DType>(i);
   throw Error(ErrorCode::invalid_argument,
               fmt::format("from_dlpack: no dtype for type code {} with {} bits; convert the tensor to one of {}", code,
-                          bits, fmt::join(names_of_dtypes(), ", ")));
+                          bits, core::joined(names_of_dtypes(), ", ")));
 }
 
 Device device_from_dlpack(int device_type, int device_id) {

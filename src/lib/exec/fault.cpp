@@ -5,11 +5,12 @@
 
 #include <charconv>
 #include <limits>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include <col/error.hpp>
+
+#include "core/clock/clock.hpp"
 
 namespace col::exec {
 namespace {
@@ -100,7 +101,7 @@ void FaultHook::strike(const Fault& fault) {
     case Fault::Kind::exit:
       ::_exit(fault.exit_code);
     case Fault::Kind::delay:
-      std::this_thread::sleep_for(fault.delay);
+      core::sleep_for(fault.delay);
       break;
     case Fault::Kind::start:
       break;  // has had its effect when the group was made

@@ -1,7 +1,7 @@
 // The registry of groups, and the making of a group.
-#include <unistd.h>
-
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,11 +15,15 @@
 
 #include <col/group.hpp>
 
+#include "core/clock/lock.hpp"
 #include "core/env.hpp"
+#include "core/fork_guard.hpp"
 #include "core/log.hpp"
 #include "core/trace/trace.hpp"
 #include "group/adopt/adopted_job.hpp"
+#include "group/adopt/launchers.hpp"
 #include "group/diagnosis/failure.hpp"
+#include "group/diagnosis/world_ranks.hpp"
 #include "group/join/host_backend.hpp"
 #include "group/join/join.hpp"
 #include "group/join/member.hpp"
@@ -47,6 +51,15 @@ class Context::Impl : public std::enable_shared_from_this<Context::Impl> {
  private:
   class Reservation;
 
+  // A group, from when its name is reserved. While it is being made, there is no state.
+  struct Member {
+    std::weak_ptr<Group::State> state = {};
+    std::shared_ptr<Group::State> kept = {};  // the same; null if it goes with its handles
+    bool is_made = false;
+
+    bool has_gone() const { return is_made && state.expired(); }
+  };
+
   struct Adoption {
     GroupSpec spec;
     std::string id = {};            // id of the record; empty if the environment describes the group
@@ -55,20 +68,39 @@ class Context::Impl : public std::enable_shared_from_this<Context::Impl> {
   // `connected`: if the ranks have connected already.
   Group make_group(const Adoption& adoption, std::optional<group::Connected> connected = {});
   std::optional<Adoption> adoptable(std::string_view name) const;
-  void end_record(const group::Core& core) noexcept;
+  bool is_whole_job(const Adoption& adoption) const;
+  Error with_world_rank(const Error& error, const Adoption& adoption) const;
+  void end_record(const group::Core& core, bool is_over) noexcept;
   RankRecord* record() const;
-  bool is_forked_child() const;
+  void note_failure(const Error& error);
+  std::vector<std::shared_ptr<Group::State>> states() const;
+  std::optional<Error> reason_to_leave(Group::State& group) const;
+  void require_this_process(std::string_view group) const;
 
   ContextSpec spec_;
   std::shared_ptr<Store> job_scope_;  // shared with the groups made from it
   std::uint64_t nonce_;
-  const std::int64_t pid_;
+  const core::ForkGuard fork_guard_;  // a forked child is in none of the groups, and makes none
   std::string error_file_;
   std::shared_ptr<const group::CallSettings> settings_;  // shared with the groups
+  const std::shared_ptr<group::StoreHealth> store_health_ = std::make_shared<group::StoreHealth>();  // likewise
 
-  mutable std::mutex mutex_;  // guards the two members below; never held during a wait
-  std::map<std::string, std::shared_ptr<Group::State>, std::less<>> groups_;  // null while the group is being made
+  mutable std::mutex mutex_;  // guards the members below; never held during a wait
+  std::map<std::string, Member, std::less<>> groups_;
   std::map<std::string, std::string, std::less<>> left_;  // ids of groups that were left and must not be adopted again
+  // The last error that broke a group, or by which one was not made. Others hear of it if this rank leaves their groups
+  // and has made no call there since. Nothing once another group has been made.
+  struct Failure {
+    Error error;
+    std::map<std::string, std::uint64_t, std::less<>> made = {};  // calls until then, by the group's id, where known
+
+    bool is_why(Group::State& leaves) const {
+      const auto before = made.find(leaves.core().id());
+      const auto now = leaves.calls_made();
+      return before == made.end() || !now || *now == before->second;
+    }
+  };
+  std::optional<Failure> failure_;
 };
 
 namespace {
@@ -101,7 +133,8 @@ class Context::Impl::Reservation {
  public:
   Reservation(Impl& impl, const std::string& name) : impl_(impl), name_(name) {
     const std::lock_guard lock(impl_.mutex_);
-    if (!impl_.groups_.emplace(name, nullptr).second)
+    std::erase_if(impl_.groups_, [](const auto& known) { return known.second.has_gone(); });
+    if (!impl_.groups_.try_emplace(name).second)
       throw Error(ErrorCode::already_initialized,
                   "the group is already initialized in this process; destroy_collective_group ends it", name);
   }
@@ -113,9 +146,10 @@ class Context::Impl::Reservation {
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
 
-  void fulfil(std::shared_ptr<Group::State> state) {
+  void fulfil(const std::shared_ptr<Group::State>& state, bool is_kept) {
     const std::lock_guard lock(impl_.mutex_);
-    impl_.groups_[name_] = std::move(state);
+    impl_.groups_[name_] = {.state = state, .kept = is_kept ? state : nullptr, .is_made = true};
+    impl_.failure_.reset();
     fulfilled_ = true;
   }
 
@@ -126,7 +160,7 @@ class Context::Impl::Reservation {
 };
 
 Context::Impl::Impl(ContextSpec spec)
-    : spec_(std::move(spec)), nonce_(group::random_nonce()), pid_(getpid()), settings_(settings_of(spec_)) {
+    : spec_(std::move(spec)), nonce_(group::random_nonce()), settings_(settings_of(spec_)) {
   if (spec_.timeout <= Duration::zero()) spec_.timeout = kDefaultTimeout;
   if (spec_.store) job_scope_ = group::job_scope(spec_);
   if (RankRecord* own = record()) own->join(spec_.rank);
@@ -144,8 +178,16 @@ RankRecord* Context::Impl::record() const {
   return spec_.control ? &spec_.control->record(spec_.local_rank) : nullptr;
 }
 
-bool Context::Impl::is_forked_child() const {
-  return getpid() != pid_;
+void Context::Impl::require_this_process(std::string_view group) const {
+  if (!fork_guard_.is_forked_child()) return;
+  throw Error(
+      ErrorCode::not_initialized,
+      fmt::format("this process was forked from rank {} of {}, and is no rank of that job itself; leave its calls "
+                  "to the parent, or fork before the parent joins; for a job of its own, this process needs an "
+                  "environment of its own, or a store, a rank and a world size (ContextSpec::meet; in Python "
+                  "col.init(store=, rank=, world_size=))",
+                  spec_.rank, spec_.world_size),
+      group);
 }
 
 Group Context::Impl::init_group(const GroupSpec& spec) {
@@ -156,17 +198,12 @@ Group Context::Impl::make_group(const Adoption& adoption, std::optional<group::C
   const GroupSpec& spec = adoption.spec;
   const std::string& adopted_id = adoption.id;
   check_spec(spec);
-  if (is_forked_child())
-    throw Error(ErrorCode::not_initialized,
-                "this process was forked from one that is in the job already; start it with an environment of its own",
-                spec.name);
+  require_this_process(spec.name);
   Reservation reservation(*this, spec.name);
   GroupSpec wanted = spec;
   const bool by_setting = wanted.backend == Backend::automatic && wanted.backend_name.empty();
   if (by_setting) wanted.backend_name = settings_->backend;
   try {
-    const bool is_whole_job =
-        adoption.members.empty() && spec.world_size == spec_.world_size && spec.rank == spec_.rank;
     group::JoinRequest request{.spec = wanted,
                                .context = spec_,
                                .job_scope = job_scope_,
@@ -174,19 +211,23 @@ Group Context::Impl::make_group(const Adoption& adoption, std::optional<group::C
                                .process_nonce = nonce_,
                                .record = record(),
                                .members = adoption.members,
-                               .write_record = adopted_id.empty(),
+                               .write_record = adopted_id.empty() && spec.is_kept,
                                .names_wire = by_setting && group::is_wire(settings_->backend),
                                .relatives = connected ? &*connected : nullptr};
-    if (is_whole_job)
+    if (is_whole_job(adoption)) {
       request.name_ranks = [this](const std::vector<int>& ranks) {
         return group::adopt::ranks_as_launched(ranks, spec_);
       };
+      request.look_for_others = [this](bool is_last_look) { group::adopt::look_for_others(spec_, is_last_look); };
+    }
     group::GroupParts parts =
         connected && connected->channel ? group::join_connected(request, *std::move(connected)) : group::join(request);
     if (!adopted_id.empty()) parts.core.id = adopted_id;
     parts.core.error_file = error_file_;
     parts.core.settings = settings_;
+    parts.core.surroundings.store = store_health_;
     parts.core.global_rank = spec_.rank;
+    parts.core.has_record = spec.is_kept;
     // A call of another thread may still be going on in a group when the context ends.
     const auto self = [weak = weak_from_this(), name = spec.name] {
       auto impl = weak.lock();
@@ -207,29 +248,87 @@ Group Context::Impl::make_group(const Adoption& adoption, std::optional<group::C
               const auto impl = weak.lock();
               return impl ? impl->all() : std::vector<Group>();
             },
-        .destroy_group = [self](const std::string& child) { self()->destroy_group(child); }};
+        .destroy_group = [self](const std::string& child) { self()->destroy_group(child); },
+        .has_broken =
+            [weak = weak_from_this()](const Error& cause) {
+              if (const auto impl = weak.lock()) impl->note_failure(cause);
+            }};
     auto state = Group::State::make(std::move(parts), std::move(host));
-    reservation.fulfil(state);
+    reservation.fulfil(state, spec.is_kept);
     return Group(std::move(state));
   } catch (const Error& cause) {
-    const Error error = group::adopt::with_place(cause, spec_);
+    const Error error = group::adopt::with_place(with_world_rank(cause, adoption), spec_);
+    note_failure(error);
     group::write_error_file(error_file_, error);
     throw error;
   }
 }
 
+bool Context::Impl::is_whole_job(const Adoption& adoption) const {
+  const GroupSpec& spec = adoption.spec;
+  return adoption.members.empty() && spec.world_size == spec_.world_size && spec.rank == spec_.rank;
+}
+
+// Whoever hears of the error in another group knows ranks of the job alone.
+Error Context::Impl::with_world_rank(const Error& error, const Adoption& adoption) const {
+  const int size = is_whole_job(adoption) ? spec_.world_size : static_cast<int>(adoption.members.size());
+  std::vector<PeerInfo> peers(static_cast<std::size_t>(size));
+  for (int rank = 0; rank < size; ++rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    peers[index].global_rank = adoption.members.empty() ? rank : adoption.members[index];
+  }
+  return group::with_world_rank(error, peers);
+}
+
+void Context::Impl::note_failure(const Error& error) {
+  // The lock may be that of a thread which is not there.
+  if (fork_guard_.is_forked_child()) return;
+  // Most of these are thrown before anything is done with others.
+  constexpr std::array kHarmless = {ErrorCode::invalid_argument, ErrorCode::not_initialized,
+                                    ErrorCode::already_initialized, ErrorCode::unavailable};
+  if (std::ranges::count(kHarmless, error.code()) > 0) return;
+  Failure failure{.error = error};
+  for (const auto& state : states()) {
+    if (const auto made = state->calls_made()) failure.made.emplace(state->core().id(), *made);
+  }
+  const std::lock_guard lock(mutex_);
+  failure_ = std::move(failure);
+}
+
+std::vector<std::shared_ptr<Group::State>> Context::Impl::states() const {
+  std::vector<std::shared_ptr<Group::State>> found;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, member] : groups_) {
+    if (auto state = member.state.lock()) found.push_back(std::move(state));
+  }
+  return found;
+}
+
+// Nothing if this rank leaves in good order.
+std::optional<Error> Context::Impl::reason_to_leave(Group::State& group) const {
+  std::optional<Failure> failure;
+  {
+    const std::lock_guard lock(mutex_);
+    failure = failure_;
+  }
+  return failure && failure->is_why(group) ? std::optional(failure->error) : std::nullopt;
+}
+
 std::optional<Group> Context::Impl::find(std::string_view name) const {
+  if (fork_guard_.is_forked_child()) return std::nullopt;  // where the lock may be that of a thread which is not there
   const std::lock_guard lock(mutex_);
   const auto it = groups_.find(name);
-  if (it == groups_.end() || !it->second) return std::nullopt;
-  return Group(it->second);
+  auto state = it != groups_.end() ? it->second.state.lock() : nullptr;
+  if (!state) return std::nullopt;
+  return Group(std::move(state));
 }
 
 std::vector<Group> Context::Impl::all() const {
-  const std::lock_guard lock(mutex_);
   std::vector<Group> groups;
-  for (const auto& [name, state] : groups_) {
-    if (state) groups.push_back(Group(state));
+  if (fork_guard_.is_forked_child()) return groups;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, member] : groups_) {
+    if (auto state = member.state.lock()) groups.push_back(Group(std::move(state)));
   }
   return groups;
 }
@@ -268,7 +367,11 @@ std::optional<Context::Impl::Adoption> Context::Impl::adoptable(std::string_view
 }
 
 Group Context::Impl::group(std::string_view name) {
-  if (auto found = find(name)) return *found;
+  if (auto found = find(name)) {
+    found->state().note_asked_for();
+    return *found;
+  }
+  require_this_process(name);
   if (const auto adoption = adoptable(name)) return make_group(*adoption);
   throw Error(ErrorCode::not_initialized,
               fmt::format("the collective group '{}' is not initialized in this process; call col::init() for "
@@ -279,58 +382,67 @@ Group Context::Impl::group(std::string_view name) {
 
 bool Context::Impl::destroy_group(std::string_view name) {
   std::shared_ptr<Group::State> state;
+  if (fork_guard_.is_forked_child()) return false;
   {
     const std::lock_guard lock(mutex_);
     const auto it = groups_.find(name);
-    if (it == groups_.end() || !it->second) return false;
-    state = std::move(it->second);
+    if (it == groups_.end()) return false;
+    state = it->second.state.lock();
+    if (!state) return false;
     groups_.erase(it);
     // A group without a record cannot be joined again.
     if (state->core().has_record()) left_[state->core().name()] = state->core().id();
   }
-  end_record(state->core());
-  if (const auto error = state->destroy()) {
+  end_record(state->core(), false);
+  if (const auto error = state->destroy(reason_to_leave(*state))) {
     group::write_error_file(error_file_, *error);
     throw *error;
   }
   return true;
 }
 
-// A group that is destroyed can be declared again. Best effort: a store that has gone took the record with it.
-void Context::Impl::end_record(const group::Core& core) noexcept {
-  if (core.rank() != 0 || !core.has_record() || !job_scope_ || is_forked_child()) return;
+// A group that is destroyed can be declared again. One that `is_over` with its job still tells those who come too late
+// what it was. Best effort: a store that has gone took the record with it.
+void Context::Impl::end_record(const group::Core& core, bool is_over) noexcept {
+  if (core.rank() != 0 || !core.has_record() || !job_scope_) return;
   const store::CallLimit limit(group::kStoreTime);
   try {
-    group::end_record(*job_scope_, core.name(), core.id());
+    if (is_over)
+      group::forget_processes(*job_scope_, core.name(), core.id());
+    else
+      group::end_record(*job_scope_, core.name(), core.id());
   } catch (const std::exception& e) {
     core::log::debug("group '{}': its record stays: {}", core.name(), e.what());
   }
 }
 
 void Context::Impl::finalize() {
+  // A forked child's end is not the rank's. The lock may be that of a thread which is not there.
+  if (fork_guard_.is_forked_child()) return;
   std::vector<std::shared_ptr<Group::State>> states;
+  std::optional<Error> broken, first;
   {
     const std::lock_guard lock(mutex_);
-    for (auto it = groups_.begin(); it != groups_.end();) {
-      if (it->second) {
-        left_[it->first] = it->second->core().id();
-        states.push_back(std::move(it->second));
-        it = groups_.erase(it);
-      } else {
-        ++it;  // being made by another thread, which will find out by itself
-      }
+    for (const auto& [name, member] : groups_) {
+      auto state = member.state.lock();
+      if (!state) continue;
+      left_[name] = state->core().id();
+      states.push_back(std::move(state));
     }
+    // Another thread that makes one will find out by itself.
+    std::erase_if(groups_, [](const auto& known) { return known.second.is_made; });
   }
-  std::optional<Error> broken, first;
   for (const auto& state : states) {
     if (!broken) broken = state->broken_by();
   }
+  if (!broken) {
+    const store::CallLimit limit(group::kStoreTime);  // for all together
+    for (const auto& state : states) end_record(state->core(), true);
+  }
   for (const auto& state : states) {
-    const auto error = state->destroy(broken);
+    const auto error = state->destroy(reason_to_leave(*state));
     if (!first) first = error;
   }
-  // A forked child's end is not the rank's.
-  if (is_forked_child()) return;
   if (RankRecord* own = record()) own->finish();
   group::adopt::leave_job(spec_, broken || first);
   if (!first) return;
@@ -356,6 +468,38 @@ struct Embedding {
   }
 };
 
+// Where the context of the process is. Never destroyed. A process that was forked has one of its own.
+struct ProcessPlace {
+  explicit ProcessPlace(const ProcessPlace* forked_from) : parent(forked_from) {}
+
+  static ProcessPlace& instance() {
+    static std::atomic<ProcessPlace*> of_process{nullptr};
+    // acquire pairs with the release below: a thread that sees the object sees it complete.
+    ProcessPlace* known = of_process.load(std::memory_order_acquire);
+    while (known == nullptr || known->fork_guard.is_forked_child()) {
+      auto own = std::make_unique<ProcessPlace>(known);
+      if (of_process.compare_exchange_strong(known, own.get(), std::memory_order_acq_rel)) known = own.release();
+    }
+    return *known;
+  }
+
+  // The context of the parent, if this place in a job is its. In it there are no groups for this process, and it makes
+  // none: two processes cannot be one rank. Nobody shares a world of one.
+  Context* of_parent() const {
+    for (const ProcessPlace* each = parent; each != nullptr; each = each->parent) {
+      Context* const known = each->context.load(std::memory_order_acquire);
+      if (known != nullptr && known->spec().world_size > 1 && each->line == line) return known;
+    }
+    return nullptr;
+  }
+
+  const ProcessPlace* const parent;  // of the process that this one was forked from; null in the first
+  const core::ForkGuard fork_guard;
+  core::Mutex making;
+  std::atomic<Context*> context{nullptr};
+  std::string line;  // place_line() of the context
+};
+
 }  // namespace
 
 Context::Context(ContextSpec spec) : impl_(std::make_shared<Impl>(std::move(spec))) {}
@@ -365,23 +509,28 @@ Context::~Context() {
 
 Context& Context::current() {
   if (scoped_context != nullptr) return *scoped_context;
+  ProcessPlace& own = ProcessPlace::instance();
+  // acquire pairs with the release below: a thread that sees the context sees it complete.
+  if (Context* const known = own.context.load(std::memory_order_acquire)) return *known;
+  const std::lock_guard lock(own.making);
+  if (Context* const known = own.context.load(std::memory_order_acquire)) return *known;
+  own.line = group::adopt::place_line(core::env::get);
+  if (Context* const parents = own.of_parent()) return *parents;
+  ContextSpec spec = ContextSpec::from_environment();
+  {
+    const std::lock_guard embedding(Embedding::instance().mutex);
+    spec.interrupt = Embedding::instance().interrupt;
+    spec.serialize = Embedding::instance().serialize;
+  }
+  if (spec.world_size > 1) core::log::set_rank(spec.rank);
+  core::Trace::start_from_environment(spec.rank, spec.world_size, group::job_name(spec));
+  if (spec.rank == 0)
+    for (const std::string& warning : core::env::misspelt()) core::log::warn("{}", warning);
+  auto context = std::make_unique<Context>(std::move(spec));
+  context->impl_->set_error_file(core::env::get("COL_ERROR_FILE").value_or(""));
   // Never destroyed: at exit, other threads may still be inside a call. The operating system closes what is open.
-  static Context* const process = [] {
-    ContextSpec spec = ContextSpec::from_environment();
-    {
-      const std::lock_guard lock(Embedding::instance().mutex);
-      spec.interrupt = Embedding::instance().interrupt;
-      spec.serialize = Embedding::instance().serialize;
-    }
-    if (spec.world_size > 1) core::log::set_rank(spec.rank);
-    core::Trace::start_from_environment(spec.rank, spec.world_size, group::job_name(spec));
-    if (spec.rank == 0)
-      for (const std::string& warning : core::env::misspelt()) core::log::warn("{}", warning);
-    auto context = std::make_unique<Context>(std::move(spec));
-    context->impl_->set_error_file(core::env::get("COL_ERROR_FILE").value_or(""));
-    return context.release();
-  }();
-  return *process;
+  own.context.store(context.get(), std::memory_order_release);
+  return *context.release();
 }
 
 void Context::embed(Interrupt interrupt, bool serialize) {

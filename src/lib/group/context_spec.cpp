@@ -46,13 +46,15 @@ void require_within(std::string_view part, int value, std::string_view whole, in
 }
 
 // Without colrun nobody made a control page: the first local rank does, beside the keys of a file store that all share.
-// `node` is the launcher's name for this host, as it may take one host for several.
+// `node` is the launcher's name for this host, as it may take one host for several. Ranks that were told of different
+// worlds have different pages: they are told so when they meet.
 std::string control_path(const ContextSpec& spec, std::string_view store_url, std::string_view node) {
   constexpr std::string_view kScheme = "file://";
   if (!store_url.starts_with(kScheme)) return {};
   const auto id = core::Hash()
                       .add(spec.job_id)
                       .add(spec.restart_count)
+                      .add(spec.world_size)
                       .add(group::this_host().boot_id)
                       .add(group::this_host().pid_namespace)
                       .add(node)
@@ -146,7 +148,7 @@ ContextSpec ContextSpec::from_environment() {
 }
 
 ContextSpec ContextSpec::meet(std::shared_ptr<Store> store, int rank, int world_size, std::string job_id,
-                              Duration timeout, Interrupt interrupt) {
+                              Duration timeout, Interrupt interrupt, Duration spent) {
   if (world_size < 1 || world_size > kMaxRanks)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("a world size of {} makes no job; it must be from 1 to {}", world_size, kMaxRanks));
@@ -169,7 +171,7 @@ ContextSpec ContextSpec::meet(std::shared_ptr<Store> store, int rank, int world_
   spec.timeout = timeout;
   spec.interrupt = std::move(interrupt);
   if (world_size == 1) return spec;
-  const Deadline deadline = Deadline::after(timeout > Duration::zero() ? timeout : kMeetingTimeout);
+  const Deadline deadline = Deadline::after(timeout > Duration::zero() ? timeout : kMeetingTimeout, spent);
   const auto scope = group::meeting_scope(spec);
   try {
     group::share_host_page(spec, group::meet_job(spec, *scope, deadline), *scope, deadline);

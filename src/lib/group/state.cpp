@@ -36,21 +36,31 @@ Group::State::State(Passkey /*passkey*/, group::GroupParts parts, group::GroupHo
     lanes_.abort(cause);
     flight_.abandon(cause);
     collectives_.drop_collected(cause);
+    is_broken_ = true;
+    note_told(cause);
   });
+  core_.set_on_refused([this](const Error& cause) { note_told(cause); });
   core_.surroundings().memory = lanes_.own().memory;
+  if (lanes_.own().gpu != nullptr && core_.size() > 1)
+    core_.surroundings().announced = std::make_unique<group::Announced>(core_.surroundings());
   core_.surroundings().post_others = [this](std::optional<int> held_up_by, bool to_all) {
     if (!host_.all_groups) return;
     for (Group& other : host_.all_groups()) other.state().post_calls(held_up_by, to_all);
   };
 }
 
+// Without a word to the others: a program that ends lets go of its groups, too, and is lost to those who wait for it.
 Group::State::~State() {
-  if (const auto error = destroy()) core::log::warn("{}", error->what());
+  if (const auto error = end(std::nullopt, true)) core::log::warn("{}", error->what());
   // Left there by a call that was still going on when the group was destroyed.
   if (!core_.is_forked_child()) group::clear_board(core_.surroundings());
 }
 
 std::optional<Error> Group::State::destroy(const std::optional<Error>& why) noexcept {
+  return end(why, false);
+}
+
+std::optional<Error> Group::State::end(const std::optional<Error>& why, bool silently) noexcept {
   if (!access_.mark_destroyed()) return std::nullopt;
   if (core_.is_forked_child()) {  // nobody else is here, whatever the group says of the parent's threads
     lanes_.close();
@@ -63,10 +73,14 @@ std::optional<Error> Group::State::destroy(const std::optional<Error>& why) noex
     return std::nullopt;
   }
   collectives_.drop_collected(core_.own_error(ErrorCode::aborted, "the group was destroyed before coalesce() ended"));
-  std::optional<Error> error = flight_.drain();
+  std::optional<Error> error = flight_.drain(why);
   // Before the connections close: a rank that notices the closing then finds it.
-  if (auto difference = group::leave_board(core_.surroundings(), core_.broken().has_value(), why); difference && !error)
-    error = group::with_world_rank(*difference, core_.surroundings().peers);
+  if (silently) {
+    group::unpost_calls(core_.surroundings());
+  } else {
+    const auto difference = group::leave_board(core_.surroundings(), core_.broken().has_value(), why);
+    if (difference && !error) error = group::with_world_rank(*difference, core_.surroundings().peers);
+  }
   core_.surroundings().memory = nullptr;
   lanes_.close();
   group::clear_board(core_.surroundings());
@@ -74,7 +88,16 @@ std::optional<Error> Group::State::destroy(const std::optional<Error>& why) noex
 }
 
 void Group::State::leave() {
-  if (!access_.is_destroyed() && host_.destroy_group) host_.destroy_group(core_.name());
+  if (core_.is_forked_child())
+    destroy();
+  else if (!access_.is_destroyed() && host_.destroy_group)
+    host_.destroy_group(core_.name());
+}
+
+bool Group::State::is_forgotten() const {
+  const group::Surroundings& own = core_.surroundings();
+  return core_.has_record() && !is_asked_for_ && !access_.is_destroyed() && !core_.is_forked_child() &&
+         (own.history.last() > 0 || !own.sent.empty());
 }
 
 std::optional<Error> Group::State::broken_by() {
@@ -83,11 +106,29 @@ std::optional<Error> Group::State::broken_by() {
   return lock ? core_.broken() : std::nullopt;
 }
 
+void Group::State::note_told(const Error& cause) noexcept {
+  if (!is_broken_ || access_.is_destroyed() || core_.is_forked_child() || !host_.has_broken) return;
+  try {
+    host_.has_broken(cause);
+  } catch (const std::exception&) {  // out of memory: others are not told why this rank leaves
+  }
+}
+
+std::optional<std::uint64_t> Group::State::calls_made() {
+  if (core_.is_forked_child()) return std::nullopt;
+  const auto lock = access_.try_lock();
+  if (!lock) return std::nullopt;
+  const group::Surroundings& own = core_.surroundings();
+  std::uint64_t made = own.history.last();
+  for (const auto& [to, count] : own.sent) made += count;
+  return made;
+}
+
 void Group::State::post_calls(std::optional<int> held_up_by, bool to_all) {
   if (core_.is_forked_child()) return;
   const auto lock = access_.try_lock();
   if (!lock || access_.is_destroyed() || core_.broken()) return;
-  if (!to_all && !core_.surroundings().spans_hosts()) held_up_by.reset();
+  if (!to_all && core_.surroundings().records_show_all()) held_up_by.reset();
   group::post_calls(core_.surroundings(), held_up_by);
 }
 

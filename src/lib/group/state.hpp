@@ -1,6 +1,7 @@
 // The implementation behind a Group handle: owns the parts of a group, and connects them.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -35,6 +36,7 @@ struct GroupHost {
   Family::Host family = {};
   std::function<std::vector<Group>()> all_groups = {};
   std::function<void(const std::string&)> destroy_group = {};
+  std::function<void(const Error&)> has_broken = {};  // the group has, by that error, or the program hears of it again
 };
 
 }  // namespace group
@@ -62,14 +64,21 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   // it lives, of another group in its context.
   void require_unused(std::string_view call, const void* memory, std::size_t bytes);
 
-  // Ends what is in flight, in a few seconds at most, and closes the connections. Every later call throws. Returns an
-  // error that no other call will report: the calls of the ranks differ. `why`: the error of another group that is the
-  // reason.
+  // Ends what is in flight, in a few seconds at most, says that this rank leaves, and closes the connections. Every
+  // later call throws. Returns an error that no other call will report: the calls of the ranks differ. `why`: the error
+  // of another group that is the reason.
   std::optional<Error> destroy(const std::optional<Error>& why = std::nullopt) noexcept;
   // The same, and removes the group from its context's registry. Idempotent.
   void leave();
+  // The program has asked its context for it.
+  void note_asked_for() noexcept { is_asked_for_ = true; }
+  bool is_forgotten() const;
   // The error that broke it. Also nothing while a call of another thread uses the group.
   std::optional<Error> broken_by();
+  // The program hears now that the group has broken: what broke it in the background, it may hear much later.
+  void note_told(const Error& cause) noexcept;
+  // How many collective calls this rank has made, and messages it has sent. Nothing while a thread uses the group.
+  std::optional<std::uint64_t> calls_made();
   // Lets others compare these calls with theirs, and know which rank of the job this one waits for, unless a thread
   // uses the group.
   void post_calls(std::optional<int> held_up_by, bool to_all);
@@ -82,8 +91,11 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
 
  private:
   void require_unused_here(std::string_view call, const void* memory, std::size_t bytes, bool own);
+  std::optional<Error> end(const std::optional<Error>& why, bool silently) noexcept;
 
   const group::GroupHost host_;
+  std::atomic<bool> is_asked_for_{false};
+  std::atomic<bool> is_broken_{false};
   group::Core core_;
   group::Lanes lanes_;
   group::Stager stager_;  // its copies are used by the operations below, to their end
@@ -119,6 +131,7 @@ struct Work::Handle {
   void refuse_collected() const;
   // For an operation whose time is over: throws its error, or the timeout.
   void time_out();
+  Error overdue(Duration waited);
 
  private:
   bool throw_or_tell() const;

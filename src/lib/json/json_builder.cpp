@@ -6,14 +6,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "json/json_text.hpp"
+
 namespace col::core {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 bool is_flat(const Json& json) {
   return std::none_of(json.begin(), json.end(), [](const Json& item) { return item.is_structured(); });
@@ -21,7 +19,7 @@ bool is_flat(const Json& json) {
 
 void write_compact(const Json& json, std::size_t indent, std::string& text) {
   if (!json.is_structured() || is_flat(json)) {
-    text += dump(json);
+    text += json_text(json);
     return;
   }
   text += json.is_object() ? '{' : '[';
@@ -29,7 +27,7 @@ void write_compact(const Json& json, std::size_t indent, std::string& text) {
   for (const auto& [key, value] : json.items()) {
     text += first ? "\n" : ",\n";
     text.append(indent + 1, ' ');
-    if (json.is_object()) text += dump(Json(key)) + ": ";
+    if (json.is_object()) text += json_text(Json(key)) + ": ";
     write_compact(value, indent + 1, text);
     first = false;
   }
@@ -82,7 +80,7 @@ void JsonBuilder::add(JsonValue value) {
 }
 
 std::string JsonBuilder::line() const {
-  return dump(state_->document());
+  return json_text(state_->document());
 }
 
 std::string JsonBuilder::spaced_line() const {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <col/plan.hpp>
 
+#include "core/joined.hpp"
 #include "json/json_fields.hpp"
 #include "plan/plan_content.hpp"
 
@@ -54,12 +54,12 @@ void put_counts(Text& out, const PlanProblem::Spec& spec) {
   if (!row_of(spec.collective).has_counts()) {
     put(out, "  \"count\": {},\n", spec.count);
   } else if (row_of(spec.collective).counts != BlockCounts::pairs) {
-    put(out, "  \"counts\": [{}],\n", fmt::join(counts, ", "));
+    put(out, "  \"counts\": [{}],\n", core::joined(counts, ", "));
   } else {
     const auto size = static_cast<std::size_t>(spec.size);
     put(out, "  \"counts\": [");
     for (std::size_t row = 0; row < size; ++row)
-      put(out, "{}[{}]", row == 0 ? "" : ", ", fmt::join(counts.subspan(row * size, size), ", "));
+      put(out, "{}[{}]", row == 0 ? "" : ", ", core::joined(counts.subspan(row * size, size), ", "));
     put(out, "],\n");
   }
 }
@@ -69,7 +69,7 @@ void put_temporary(Text& out, std::string_view name, const std::vector<std::size
   if (std::all_of(sizes.begin(), sizes.end(), [&](std::size_t size) { return size == sizes.front(); }))
     put(out, "  \"{}\": {},\n", name, sizes.front());
   else
-    put(out, "  \"{}\": [{}],\n", name, fmt::join(sizes, ", "));
+    put(out, "  \"{}\": [{}],\n", name, core::joined(sizes, ", "));
 }
 
 void put_rank(Text& out, const Plan& plan) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "core/hash.hpp"
+#include "core/joined.hpp"
 #include "core/nearest_name.hpp"
 #include "json/strict_json.hpp"
 #include "plan/plan_content.hpp"
@@ -34,7 +35,7 @@ Collective read_collective(const JsonPlace& place) {
     if (names.back() == place.text()) return collective;
   }
   std::string hint = core::did_you_mean(place.text(), names);
-  if (hint.empty()) hint = fmt::format("; use one of {}", fmt::join(names, ", "));
+  if (hint.empty()) hint = fmt::format("; use one of {}", core::joined(names, ", "));
   place.fail(fmt::format("unknown collective {}{}", core::in_quotes(place.text()), hint));
 }
 
@@ -167,7 +168,7 @@ class StepReader {
     place.expect_members(kKnown);
     const auto kind =
         std::find_if(kKinds.begin(), kKinds.end(), [&](std::string_view name) { return place.has(name); });
-    if (kind == kKinds.end()) place.fail(fmt::format("a step needs one of {}", fmt::join(kKinds, ", ")));
+    if (kind == kKinds.end()) place.fail(fmt::format("a step needs one of {}", core::joined(kKinds, ", ")));
     Step step{.kind = static_cast<Step::Kind>(kind - kKinds.begin())};
     const JsonPlace operand = place[*kind];
     if (step.is_message()) {
@@ -211,7 +212,7 @@ class StepReader {
     if (buffer == kBuffers.end()) {
       constexpr std::array<std::string_view, 4> kNames = {"input", "output", "scratch", "wide"};
       place.at(0).fail(fmt::format("unknown buffer {}{}; use one of {}", core::in_quotes(name),
-                                   core::did_you_mean(name, kNames), fmt::join(kNames, ", ")));
+                                   core::did_you_mean(name, kNames), core::joined(kNames, ", ")));
     }
     const std::size_t most = content_.in_chunks ? kMostChunks : kMostElements;
     const Slice slice{*buffer, place.at(1).number(0, most), place.at(2).number(1, most)};

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include <col/error.hpp>
 #include <col/job.hpp>
 
+#include "core/clock/clock.hpp"
 #include "core/duration.hpp"
 #include "core/hash.hpp"
 #include "store/base/text.hpp"
@@ -44,7 +44,7 @@ KeyLock::KeyLock(const Directory& directory, std::string_view name, std::string_
                               describe_key(key), printable(directory.path()), core::format_duration(timeout),
                               printable(directory.path())));
     }
-    std::this_thread::sleep_for(std::min(pause, deadline.remaining()));
+    core::sleep_for(std::min(pause, deadline.remaining()));
   }
 }
 

@@ -1,7 +1,6 @@
 // What needs no medium: what all stores have, the store in memory, and the view with a prefix.
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -19,6 +18,7 @@
 #include <col/error.hpp>
 #include <col/store.hpp>
 
+#include "core/clock/lock.hpp"
 #include "store/base/doze.hpp"
 #include "store/base/run.hpp"
 #include "store/base/text.hpp"
@@ -97,8 +97,8 @@ class MemoryStore final : public Store {
     changed_.notify_all();
   }
 
-  std::mutex mutex_;  // guards values_
-  std::condition_variable changed_;
+  core::Mutex mutex_;  // guards values_
+  core::Condition changed_;
   std::map<std::string, std::string, std::less<>> values_;
 };
 

@@ -8,11 +8,11 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <ctime>
 #include <utility>
 
 #include <col/job.hpp>
 
+#include "core/clock/clock.hpp"
 #include "core/log.hpp"
 
 namespace col::store {
@@ -23,12 +23,6 @@ constexpr std::size_t kMaxIdle = 8;
 constexpr std::uint32_t kEvents = IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 // After these the caller must look: events were lost, or the watch is gone with the directory.
 constexpr std::uint32_t kLookAnyway = IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED;
-
-void poll_for(pollfd* files, nfds_t count, Duration budget) noexcept {
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  const timespec time{static_cast<time_t>(budget.count() / kSecond), static_cast<long>(budget.count() % kSecond)};
-  ::ppoll(files, count, &time, nullptr);
-}
 
 }  // namespace
 
@@ -52,11 +46,11 @@ void Watcher::stop() noexcept {
 }
 
 void Watcher::sleep_for(std::string_view name, Duration budget) noexcept {
-  if (watch_ < 0) return poll_for(nullptr, 0, budget);
+  if (watch_ < 0) return core::sleep_for(budget);
   const Deadline deadline = Deadline::after(budget);
   while (true) {
     pollfd file{inotify_.get(), POLLIN, 0};
-    poll_for(&file, 1, deadline.remaining());
+    core::poll_for({&file, 1}, deadline.remaining());
     if (read_events(name) || deadline.expired()) return;
   }
 }

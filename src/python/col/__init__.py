@@ -14,29 +14,34 @@ ray.util.collective: see col.ray. docs/python.md has more.
 
 import atexit
 
-from . import _col, plan
+from . import _col
 from ._col import (
     Context, Group, Message, Op, StoreServer, Work, alloc, finalize, init, premul_sum, user_op, wait_all, wait_any,
 )
 from .awaiting import await_work
 from .errors import (
     BY_CODE, Aborted, AlreadyInitialized, Error, Internal, InvalidArgument, IoError, Mismatch, NotInitialized, PeerLost,
-    Resource, Timeout, Unavailable,
+    RankFailed, Resource, Timeout, Unavailable,
 )
-from .ray import (
-    ReduceOp, allgather, allreduce, alltoall, barrier, broadcast, destroy_collective_group, gather,
-    get_collective_group_size, get_group, get_rank, gloo_available, init_collective_group, is_group_initialized,
-    nccl_available, recv, reduce, reducescatter, scatter, send,
-)
-from .tracing import trace
+from .launch import Ranks, ranks, run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import plan, ray, tracing
+    from .ray import (
+        ReduceOp, allgather, allreduce, alltoall, barrier, broadcast, destroy_collective_group, gather,
+        get_collective_group_size, get_group, get_rank, gloo_available, init_collective_group, is_group_initialized,
+        nccl_available, recv, reduce, reducescatter, scatter, send,
+    )
+    from .tracing import trace
 
 __all__ = [
     "Aborted", "AlreadyInitialized", "Context", "Error", "Group", "Internal", "InvalidArgument", "IoError", "Message", "Mismatch",
-    "NotInitialized", "Op", "PeerLost", "ReduceOp", "Resource", "StoreServer", "Timeout", "Unavailable", "Work", "allgather", "alloc",
-    "allreduce", "alltoall", "barrier", "broadcast", "destroy_collective_group", "finalize", "gather",
+    "NotInitialized", "Op", "PeerLost", "RankFailed", "Ranks", "ReduceOp", "Resource", "StoreServer", "Timeout", "Unavailable",
+    "Work", "allgather", "alloc", "allreduce", "alltoall", "barrier", "broadcast", "destroy_collective_group", "finalize", "gather",
     "get_collective_group_size", "get_group", "get_rank", "gloo_available", "init", "init_collective_group",
-    "is_group_initialized", "nccl_available", "plan", "premul_sum", "recv", "reduce", "reducescatter", "scatter", "send",
-    "trace", "user_op", "version", "wait_all", "wait_any",
+    "is_group_initialized", "nccl_available", "plan", "premul_sum", "ranks", "recv", "reduce", "reducescatter", "run",
+    "scatter", "send", "trace", "user_op", "version", "wait_all", "wait_any",
 ]
 
 version = _col.version()
@@ -45,3 +50,30 @@ __version__ = version
 _col.set_error_classes(BY_CODE)
 Work.__await__ = await_work  # type: ignore[method-assign]
 atexit.register(_col.close)
+
+
+# Imported when a program names them. Each rank that starts would wait for them, and most have no use for them. A type checker
+# would take any name of the package for an object.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        import importlib
+
+        if name in ("plan", "ray", "tracing"):
+            return importlib.import_module("." + name, __name__)
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(".tracing" if name == "trace" else ".ray", __name__), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "ray", "tracing"})
+
+
+def load_ipython_extension(shell: object) -> None:
+    """`%load_ext col`: brings `%%ranks`, which runs a cell of a notebook on ranks. docs/testing.md."""
+    from .testing import notebook
+
+    notebook.load(shell)

@@ -1,5 +1,11 @@
 """The exceptions of col: one class for each error code. docs/errors.md explains the codes."""
 
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Optional  # costs more to import than all of col
+
 
 class Error(RuntimeError):
     """What happened, where, and what to do next.
@@ -93,6 +99,30 @@ class Internal(Error):
     """A bug in col; please report it with the message."""
 
     code: str = "internal"
+
+
+class RankFailed(Error):
+    """A call of col.run or col.ranks has failed: a rank raised, its process ended, or time is up (`code` is "timeout").
+
+    `rank` is the rank that failed on its own, -1 if none did, on machine `host`, and `traceback` its traceback as text.
+    `others` says what the other ranks waited in, and where they were; `tracebacks` has theirs, by rank. The exception
+    itself is `__cause__`, if it could be pickled.
+    """
+
+    code = "aborted"
+
+    def __init__(
+        self, message: str, rank: int = -1, world_rank: int = -1, group: str = "", *, host: str = "", traceback: str = "",
+        others: str = "", tracebacks: Optional[dict[int, str]] = None,
+    ) -> None:
+        super().__init__(message, rank, rank if world_rank < 0 else world_rank, group)
+        self.host = host
+        self.traceback = traceback
+        self.others = others
+        self.tracebacks = tracebacks or {}
+
+    def __reduce__(self):
+        return type(self), self._members(), self.__dict__
 
 
 BY_CODE = {

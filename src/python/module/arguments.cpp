@@ -30,7 +30,6 @@ constexpr std::array<NameRow, kNameCount> kNames = {{
     {"tag", "0"},
     {"deterministic", "False"},
     {"compress", "False"},
-    {"allow_readonly", "False"},
     {"destination", ""},
     {"source", ""},
     {"object", "None"},

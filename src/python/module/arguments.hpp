@@ -33,13 +33,12 @@ enum class Name : std::uint8_t {
   tag,
   deterministic,
   compress,
-  allow_readonly,
   destination,
   source,
   object,
   messages
 };
-inline constexpr std::size_t kNameCount = 18;
+inline constexpr std::size_t kNameCount = 17;
 
 // As Python writes them: the positional ones in their order, then those by keyword alone, with their defaults.
 struct Signature {

@@ -19,7 +19,7 @@ constexpr std::size_t kMethodCount = static_cast<std::size_t>(Collective::send);
 
 // In the order of the table.
 constexpr std::array<const char*, kMethodCount> kDocs = {
-    "out[i] = op over all ranks of x[i]. Without out, in place. Returns the output.",
+    "out[i] = op over all ranks of x[i]. Without out, in place. Returns the output. Integers wrap, also in an \"avg\".",
     "As allreduce, but only the root gets the result: without out, in its x. Returns the output; None on other ranks.",
     "Every rank gets the root's elements, in its x. Returns x.",
     "out holds every rank's x, in rank order. Without out, a new array, along the first axis. Returns the output.",
@@ -68,7 +68,7 @@ Signature make_signature(const CollectiveRow& row, const char* function) {
   keywords.push_back(Name::algorithm);
   keywords.push_back(Name::timeout);
   if (row.reduces()) keywords.insert(keywords.end(), {Name::deterministic, Name::compress});
-  if (row.has_data()) keywords.insert(keywords.end(), {Name::stream, Name::allow_readonly});
+  if (row.has_data()) keywords.push_back(Name::stream);
   return signature;
 }
 
@@ -103,7 +103,7 @@ class CollectiveCall {
     const bool is_root = !row_.rooted || rank_ == options_.root;
     if (row_.has_counts()) read_counts();
     if (row_.has_input(is_root)) in_ = as_input(require(Name::x), {function_, "x"});
-    if (row_.has_output(is_root)) read_output();
+    if (row_.has_output(is_root)) read_output(is_root);
     call_.in = in_.view;
     call_.out = out_.view;
     // Rank 0 of an exscan gets nothing.
@@ -153,20 +153,20 @@ class CollectiveCall {
     call_.out_counts = out_counts_;
   }
 
-  void read_output() {
-    const bool allow_readonly = arguments_.flag(Name::allow_readonly);
+  void read_output(bool is_root) {
     const Role role{function_, row_.in == Extent::nothing ? "x" : "out"};
-    PyObject* const given = arguments_[row_.in == Extent::nothing ? Name::x : Name::out];
-    if (given != nullptr || row_.in == Extent::nothing) {
-      out_ = as_output(given == nullptr ? Py_None : given, role, allow_readonly);
+    if (row_.in == Extent::nothing) {  // on the root, it is what the others get
+      out_ = is_root ? as_input(require(Name::x), role) : as_output(require(Name::x), role);
+    } else if (PyObject* const given = arguments_[Name::out]) {
+      out_ = as_output(given, role);
     } else if (is_in_place_by_default(row_)) {
-      require_writable(in_, {function_, "x"}, allow_readonly);
+      require_writable(in_, {function_, "x"});
       out_ = in_;
     } else {
       if (in_.object == nullptr)
         refuse(std::string(function_) + ": pass out=, an array for this rank's block: only the root knows its length");
       made_ = new_array(in_, shape_of_output(), role);
-      out_ = as_output(made_.ptr(), role, false);
+      out_ = as_output(made_.ptr(), role);
     }
     result_ = nb::borrow(out_.object);
   }

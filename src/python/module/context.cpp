@@ -1,5 +1,8 @@
 #include "context.hpp"
 
+#include <unistd.h>
+
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,9 +23,20 @@ namespace {
 
 // Made by init(store=…); null if the environment describes the job. Never destroyed: at exit, other threads may still
 // be inside a call.
-std::shared_ptr<Context>& own_context() {
-  static auto* const context = new std::shared_ptr<Context>;  // guarded by the GIL
-  return *context;
+struct OwnContext {
+  std::shared_ptr<Context> context = {};
+  pid_t pid = 0;  // that made it: a process that was forked from a rank is none
+
+  bool is_parents() const { return context && pid != getpid(); }
+};
+OwnContext& own() {
+  static auto* const own = new OwnContext;  // guarded by the GIL
+  return *own;
+}
+
+// Nobody shares a world of one: a child of it begins anew.
+std::shared_ptr<Context> own_context() {
+  return own().is_parents() && own().context->spec().world_size == 1 ? nullptr : own().context;
 }
 
 void let_go_of(std::shared_ptr<Context>& context) {
@@ -43,7 +57,7 @@ struct Explicit {
 
 // Blocks until all ranks have come.
 ContextSpec spec_of(const Explicit& given, Duration timeout, const std::string& function,
-                    Interrupt interrupt = check_signals) {
+                    Interrupt interrupt = check_signals, Duration spent = {}) {
   if (!given.rank || !given.world_size)
     refuse(function +
            ": store=, rank= and world_size= belong together; without all three, the environment says who this is");
@@ -57,11 +71,11 @@ ContextSpec spec_of(const Explicit& given, Duration timeout, const std::string& 
                                       .job = given.job_id ? store_job(*given.job_id, 0) : "",
                                       .timeout = timeout});
   return ContextSpec::meet(std::move(store), *given.rank, *given.world_size, given.job_id.value_or(""), timeout,
-                           std::move(interrupt));
+                           std::move(interrupt), spent);
 }
 
 void refuse_second() {
-  if (own_context() != nullptr)
+  if (own().context && !own().is_parents())
     throw Error(ErrorCode::already_initialized, "init: this process is in a job already; finalize() ends that");
 }
 
@@ -87,11 +101,11 @@ Group init(const std::string& backend, nb::object timeout, std::optional<std::st
     });
     try {
       refuse_second();  // another thread may have been faster
-      own_context() = made;
+      own() = {made, getpid()};
       return without_gil([&] { return init_default(*made, backend, budget); });
     } catch (...) {
       // It may be tried again.
-      if (own_context() == made) own_context().reset();
+      if (own().context == made) own() = {};
       let_go_of(made);
       throw;
     }
@@ -109,29 +123,29 @@ Group init(const std::string& backend, nb::object timeout, std::optional<std::st
 }
 
 void finalize() {
-  std::shared_ptr<Context> own = std::exchange(own_context(), nullptr);
+  std::shared_ptr<Context> ends = std::exchange(own(), {}).context;
   std::exception_ptr error;
   try {
-    without_gil([&] { own != nullptr ? own->finalize() : Context::current().finalize(); });
+    without_gil([&] { ends ? ends->finalize() : Context::current().finalize(); });
   } catch (...) {
     error = std::current_exception();
   }
   let_go_of_dropped();
-  let_go_of(own);
+  let_go_of(ends);
   if (error) std::rethrow_exception(error);
 }
 
-Group init_collective_group(int world_size, int rank, const std::string& backend, const std::string& group_name,
-                            nb::object timeout) {
+NamedGroup init_collective_group(int world_size, int rank, const std::string& backend, const std::string& group_name,
+                                 nb::object timeout) {
   const Duration budget = duration_or_default(timeout, "init_collective_group");
   const CurrentContext context;
-  return without_gil([&] {
+  return NamedGroup(without_gil([&] {
     return context->init_group({.name = group_name,
                                 .rank = rank,
                                 .world_size = world_size,
                                 .backend = backend_from_string(backend),
                                 .timeout = budget});
-  });
+  }));
 }
 
 // Signals, and a function of Python's.
@@ -152,12 +166,14 @@ Interrupt interrupt_of(nb::object function) {
 class ContextObject {
  public:
   ContextObject(int rank, int world_size, std::optional<std::string> store, std::optional<std::string> token,
-                std::optional<std::string> job_id, nb::object timeout, bool serialize, nb::object interrupt) {
+                std::optional<std::string> job_id, nb::object timeout, double spent, bool serialize,
+                nb::object interrupt) {
     const Duration budget = duration_or_default(timeout, "Context");
+    const auto before = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(spent));
     Interrupt hook = interrupt_of(std::move(interrupt));
     const Explicit given{std::move(store), rank, world_size, std::move(token), std::move(job_id)};
     context_ = without_gil([&] {
-      ContextSpec spec = spec_of(given, budget, "Context", std::move(hook));
+      ContextSpec spec = spec_of(given, budget, "Context", std::move(hook), before);
       spec.serialize = serialize;
       return std::make_shared<Context>(std::move(spec));
     });
@@ -178,7 +194,8 @@ class ContextObject {
                                   .world_size = world_size.value_or(context->spec().world_size),
                                   .backend = backend_from_string(backend),
                                   .timeout = budget,
-                                  .nccl_settings = nccl_settings});
+                                  .nccl_settings = nccl_settings,
+                                  .is_kept = false});
     });
   }
   void finalize() {
@@ -216,17 +233,18 @@ void bind_context(nb::module_& module) {
              "the same group. With serialize, threads that use one group at once take turns; otherwise the second one "
              "gets InvalidArgument.");
   nb::class_<ContextObject>(
-      module, "Context",
+      module, "Context", nb::is_weak_referenceable(),
       "A job of its own, beside the one of init(): rank and world_size say who this process is, and the ranks meet in "
-      "the store, as in init(). Blocks until all ranks have come, for timeout seconds at most (5 minutes). A process "
-      "may be in many. Its groups keep it. If the process ends before finalize(), the others lose a peer. Every wait "
+      "the store, as in init(). Blocks until all ranks have come, for timeout seconds at most (5 minutes), of which "
+      "spent have passed already. A process may be in many. Its groups keep it. If the process ends before finalize(), "
+      "the others lose a peer. Every wait "
       "of "
       "its groups calls interrupt() about every 50 ms; what that raises ends the wait.")
       .def(nb::init<int, int, std::optional<std::string>, std::optional<std::string>, std::optional<std::string>,
-                    nb::object, bool, nb::object>(),
+                    nb::object, double, bool, nb::object>(),
            nb::arg("rank"), nb::arg("world_size"), nb::kw_only(), nb::arg("store") = nb::none(),
            nb::arg("token") = nb::none(), nb::arg("job_id") = nb::none(), nb::arg("timeout") = nb::none(),
-           nb::arg("serialize") = false, nb::arg("interrupt") = nb::none())
+           nb::arg("spent") = 0.0, nb::arg("serialize") = false, nb::arg("interrupt") = nb::none())
       .def("init_group", &ContextObject::init_group, nb::arg("name") = "default", nb::arg("backend") = "auto",
            nb::arg("timeout") = nb::none(), nb::kw_only(), nb::arg("rank") = nb::none(),
            nb::arg("world_size") = nb::none(), nb::arg("nccl_settings") = "", nb::keep_alive<0, 1>(),

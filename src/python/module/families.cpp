@@ -11,6 +11,14 @@
 
 namespace col::python {
 
+namespace {
+
+nb::object named_or_none(Group group) {
+  return group ? nb::cast(NamedGroup(std::move(group))) : nb::none();
+}
+
+}  // namespace
+
 void add_families(GroupClass& group) {
   group
       .def(
@@ -21,7 +29,7 @@ void add_families(GroupClass& group) {
       .def(
           "subgroup",
           [](Group& g, const std::vector<int>& ranks, const std::string& name) {
-            return group_or_none(without_gil([&] { return g.subgroup(ranks, name); }));
+            return named_or_none(without_gil([&] { return g.subgroup(ranks, name); }));
           },
           nb::arg("ranks"), nb::arg("name"),
           "The listed ranks form a group, in the order of the list; None on the others. Collective.")
@@ -31,7 +39,8 @@ void add_families(GroupClass& group) {
       .def(
           "shrink",
           [](Group& g, const std::vector<int>& excluded, const std::string& name) {
-            return group_or_none(without_gil([&] { return g.shrink(excluded, name); }));
+            Group rest = without_gil([&] { return g.shrink(excluded, name); });
+            return name.empty() ? group_or_none(std::move(rest)) : named_or_none(std::move(rest));
           },
           nb::arg("excluded"), nb::arg("name") = "",
           "After the loss of ranks: a group of all the others, in the same order. Works on a broken group. Collective "

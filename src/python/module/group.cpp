@@ -78,6 +78,17 @@ const PyType_Slot* group_slots() {
 
 }  // namespace
 
+NamedGroup::~NamedGroup() {
+  if (!*this || has_closed() || !detail::is_forgotten(*this)) return;
+  const nb::error_scope kept;  // what is being raised, if anything is
+  const std::string named(name());
+  if (PyErr_ResourceWarning(nullptr, 1,
+                            "col.Group '%s' was let go of and not destroyed: it stays, as its name finds it, until "
+                            "col.destroy_collective_group('%s') or col.finalize()",
+                            named.c_str(), named.c_str()) != 0)
+    PyErr_WriteUnraisable(nullptr);
+}
+
 nb::object group_or_none(Group group) {
   return group ? nb::cast(std::move(group)) : nb::none();
 }
@@ -92,7 +103,7 @@ Options options_with(nb::handle timeout, const char* function, int root, int tag
 
 GroupClass bind_group(nb::module_& module) {
   GroupClass group(
-      module, "Group", nb::type_slots(group_slots()),
+      module, "Group", nb::type_slots(group_slots()), nb::is_weak_referenceable(),
       "A named, ordered set of ranks with connections of its own.\n\n"
       "All ranks of a group make the same collective calls in the same order. Every call blocks until this "
       "rank's part is done, but for those whose names begin with an i: they return a Work at once. A call "
@@ -129,7 +140,8 @@ GroupClass bind_group(nb::module_& module) {
           "make "
           "the same calls in the same blocks.")
       .def("__repr__", description);
-  nb::class_<CoalescingObject>(module, "Coalescing", "A scope of Group.coalesce().")
+  nb::class_<NamedGroup, Group>(module, "_NamedGroup", nb::is_weak_referenceable());
+  nb::class_<CoalescingObject>(module, "Coalescing", nb::is_weak_referenceable(), "A scope of Group.coalesce().")
       .def("__enter__",
            [](nb::object self) {
              nb::inst_ptr<CoalescingObject>(self)->begin();

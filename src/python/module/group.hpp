@@ -3,6 +3,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <utility>
+
 #include <col/group.hpp>
 
 namespace nb = nanobind;
@@ -10,6 +12,18 @@ namespace nb = nanobind;
 namespace col::python {
 
 using GroupClass = nb::class_<Group>;
+
+// A call that makes a group by a name of the program's own returns it so. The name finds the group, so it does not go
+// with this object: a program that seems to believe it does gets a ResourceWarning.
+class NamedGroup : public Group {
+ public:
+  explicit NamedGroup(Group group) : Group(std::move(group)) {}
+  NamedGroup(NamedGroup&&) = default;
+  ~NamedGroup();
+  NamedGroup& operator=(NamedGroup&&) = delete;
+  NamedGroup(const NamedGroup&) = delete;
+  NamedGroup& operator=(const NamedGroup&) = delete;
+};
 
 GroupClass bind_group(nb::module_& module);
 // More of its methods; each is a file.

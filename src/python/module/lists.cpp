@@ -22,7 +22,7 @@ struct Where {
 class ListCall : public TensorCall {
  public:
   ListCall(const char* function, const Where& where, nb::handle op, int root, nb::handle timeout)
-      : TensorCall(function, timeout, root, op, true), context_(where.context), group_(where.group) {
+      : TensorCall(function, timeout, root, op), context_(where.context), group_(where.group) {
     options().group = group_;
   }
 
@@ -81,7 +81,7 @@ void list_alltoall(nb::object output_list, nb::object input_list, const std::str
 
 }  // namespace
 
-// col/ray/calls.py calls them, with all arguments.
+// col/ray/collective.py calls them, with all arguments.
 void bind_lists(nb::module_& module) {
   const auto given = [] { return nb::arg(); };
   const auto maybe = [] { return nb::arg().none(); };

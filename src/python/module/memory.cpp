@@ -74,9 +74,16 @@ nb::object alloc(nb::object shape, nb::object dtype, nb::object group, nb::objec
 
 }  // namespace
 
+// Memory that col.torch writes by torch itself, after a call.
+void check_writable(std::uintptr_t address, std::size_t bytes) {
+  detail::check_writable(reinterpret_cast<const void*>(address), bytes, "a tensor");  // NOLINT
+}
+
 void bind_memory(nb::module_& module) {
+  module.def("check_writable", check_writable, nb::arg(), nb::arg());
   static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(Memory::lend)}, {0, nullptr}};
-  nb::class_<Memory>(module, "Memory", nb::type_slots(slots), "What an array of alloc() lies on.");
+  nb::class_<Memory>(module, "Memory", nb::type_slots(slots), nb::is_weak_referenceable(),
+                     "What an array of alloc() lies on.");
   module.def("alloc", alloc, nb::arg("shape"), nb::arg("dtype") = "float32", nb::arg("group") = nb::none(),
              nb::kw_only(), nb::arg("timeout") = nb::none(),
              "Returns a numpy array of zeros on memory that the ranks of a node share: collectives on it copy less. "

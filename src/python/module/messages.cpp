@@ -18,8 +18,8 @@ namespace {
 using Names = std::vector<Name>;
 
 const Names kSendKeywords = {Name::tag, Name::timeout, Name::stream};
-const Names kRecvKeywords = {Name::tag, Name::timeout, Name::stream, Name::allow_readonly};
-const Names kBatchKeywords = {Name::timeout, Name::stream, Name::allow_readonly};
+const Names kRecvKeywords = {Name::tag, Name::timeout, Name::stream};
+const Names kBatchKeywords = {Name::timeout, Name::stream};
 
 // A call of messages, with what all of them read. `is_started`: it returns a Work.
 struct MessageCall {
@@ -37,9 +37,7 @@ struct MessageCall {
 
   PyObject* given(Name name) const { return arguments[name] == nullptr ? Py_None : arguments[name]; }
   Tensor input() const { return as_input(given(Name::x), {signature.function, "x"}); }
-  Tensor output() const {
-    return as_output(given(Name::out), {signature.function, "out"}, arguments.flag(Name::allow_readonly));
-  }
+  Tensor output() const { return as_output(given(Name::out), {signature.function, "out"}); }
   int destination() const { return arguments.integer(Name::destination, -1); }
   int source() const { return arguments.integer(Name::source, -1); }
 };
@@ -112,7 +110,6 @@ struct Batch {
   std::vector<Buffer> buffers;
 
   explicit Batch(const MessageCall& call) {
-    const bool allow_readonly = call.arguments.flag(Name::allow_readonly);
     for (const nb::handle item : nb::iter(call.given(Name::messages))) {
       if (!nb::isinstance<MessageObject>(item))
         refuse(std::string(call.signature.function) +
@@ -123,7 +120,7 @@ struct Batch {
         messages.push_back(Message::send(x.view, message.peer, message.tag));
         buffers.push_back(Buffer::of(x));
       } else {
-        const Tensor out = as_output(message.tensor.ptr(), {call.signature.function, "out"}, allow_readonly);
+        const Tensor out = as_output(message.tensor.ptr(), {call.signature.function, "out"});
         messages.push_back(Message::recv(out.view, message.peer, message.tag));
         buffers.push_back(Buffer::of(out));
       }
@@ -199,7 +196,8 @@ void add_messages(MethodTable& table) {
 }
 
 void bind_messages(nb::module_& module) {
-  nb::class_<MessageObject>(module, "Message", "One message of a batch: see Group.batch().")
+  nb::class_<MessageObject>(module, "Message", nb::is_weak_referenceable(),
+                            "One message of a batch: see Group.batch().")
       .def_static(
           "send",
           [](nb::object x, int destination, int tag) {

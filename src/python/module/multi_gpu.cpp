@@ -12,25 +12,25 @@ namespace col::python {
 namespace {
 
 void allreduce_multigpu(Group& group, nb::object tensors, nb::object op, nb::object timeout) {
-  TensorCall call("allreduce_multigpu", timeout, 0, op, false);
+  TensorCall call("allreduce_multigpu", timeout, 0, op);
   const auto views = call.outputs(tensors);
   call.run([&](const Options& options) { group.allreduce_multigpu(views, options); });
 }
 
 void reduce_multigpu(Group& group, nb::object tensors, nb::object op, int root, int root_tensor, nb::object timeout) {
-  TensorCall call("reduce_multigpu", timeout, root, op, false);
+  TensorCall call("reduce_multigpu", timeout, root, op);
   const auto views = call.outputs(tensors);
   call.run([&](const Options& options) { group.reduce_multigpu(views, options, root_tensor); });
 }
 
 void broadcast_multigpu(Group& group, nb::object tensors, int root, int root_tensor, nb::object timeout) {
-  TensorCall call("broadcast_multigpu", timeout, root, nb::none(), false);
+  TensorCall call("broadcast_multigpu", timeout, root, nb::none());
   const auto views = call.outputs(tensors);
   call.run([&](const Options& options) { group.broadcast_multigpu(views, options, root_tensor); });
 }
 
 void allgather_multigpu(Group& group, nb::object output_lists, nb::object tensors, nb::object timeout) {
-  TensorCall call("allgather_multigpu", timeout, 0, nb::none(), false);
+  TensorCall call("allgather_multigpu", timeout, 0, nb::none());
   const auto outputs = call.output_lists(output_lists);
   const auto inputs = call.inputs(tensors);
   call.run([&](const Options& options) {
@@ -40,7 +40,7 @@ void allgather_multigpu(Group& group, nb::object output_lists, nb::object tensor
 
 void reducescatter_multigpu(Group& group, nb::object tensors, nb::object input_lists, nb::object op,
                             nb::object timeout) {
-  TensorCall call("reducescatter_multigpu", timeout, 0, op, false);
+  TensorCall call("reducescatter_multigpu", timeout, 0, op);
   const auto outputs = call.outputs(tensors);
   const auto inputs = call.input_lists(input_lists);
   call.run([&](const Options& options) {
@@ -50,7 +50,7 @@ void reducescatter_multigpu(Group& group, nb::object tensors, nb::object input_l
 
 void send_multigpu(Group& group, nb::object tensor, int destination, int destination_gpu, std::int64_t n_elements,
                    nb::object timeout) {
-  TensorCall call("send_multigpu", timeout, 0, nb::none(), false);
+  TensorCall call("send_multigpu", timeout, 0, nb::none());
   const ConstTensorView view = call.input(tensor);
   call.run(
       [&](const Options& options) { group.send_multigpu(view, destination, destination_gpu, options, n_elements); });
@@ -58,7 +58,7 @@ void send_multigpu(Group& group, nb::object tensor, int destination, int destina
 
 void recv_multigpu(Group& group, nb::object tensor, int source, int source_gpu, std::int64_t n_elements,
                    nb::object timeout) {
-  TensorCall call("recv_multigpu", timeout, 0, nb::none(), false);
+  TensorCall call("recv_multigpu", timeout, 0, nb::none());
   const TensorView view = call.output(tensor);
   call.run([&](const Options& options) { group.recv_multigpu(view, source, source_gpu, options, n_elements); });
 }

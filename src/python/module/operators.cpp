@@ -114,7 +114,10 @@ void Operation::rethrow() {
 }
 
 void bind_operators(nb::module_& module) {
-  nb::class_<OpObject>(module, "Op", "How a reduction combines two elements: see premul_sum() and user_op().")
+  nb::class_<OpObject>(module, "Op", nb::is_weak_referenceable(),
+                       "How a reduction combines two elements: a name, as in op=\"max\", premul_sum() or user_op(). "
+                       "Integers wrap: \"avg\" adds in the array's type, divides by the number of ranks and rounds "
+                       "toward zero, so two int8 of 100 make -28.")
       .def_prop_ro("name", &OpObject::name)
       .def("__repr__", [](const OpObject& op) { return "<col.Op " + op.name() + ">"; });
   module.def("premul_sum", &OpObject::premul_sum, nb::arg("scale"),

@@ -133,7 +133,7 @@ Simulation simulate_plan(const PlanSet& plan, double alpha, double beta, double 
 }
 
 void bind_results(nb::module_& module) {
-  nb::class_<Verdict>(module, "Verdict")
+  nb::class_<Verdict>(module, "Verdict", nb::is_weak_referenceable())
       .def_ro("good", &Verdict::good)
       .def_ro("problem", &Verdict::problem)
       .def_ro("rank", &Verdict::rank)
@@ -149,7 +149,7 @@ void bind_results(nb::module_& module) {
         return "<good: " + std::to_string(v.rounds) + " rounds, " + std::to_string(v.messages) + " messages, " +
                std::to_string(v.elements_sent) + " elements sent>";
       });
-  nb::class_<Simulation>(module, "Simulation")
+  nb::class_<Simulation>(module, "Simulation", nb::is_weak_referenceable())
       .def_ro("seconds", &Simulation::seconds)
       .def_ro("rank_seconds", &Simulation::rank_seconds)
       .def_ro("messages", &Simulation::messages)
@@ -164,7 +164,8 @@ void bind_results(nb::module_& module) {
 void bind_plan(nb::module_& module) {
   bind_results(module);
   const CostModel model;
-  nb::class_<PlanSet>(module, "PlanSet", "The plans of all ranks. col.plan.Plan is what users see.")
+  nb::class_<PlanSet>(module, "PlanSet", nb::is_weak_referenceable(),
+                      "The plans of all ranks. col.plan.Plan is what users see.")
       .def_prop_ro("name", &PlanSet::name)
       .def_prop_ro("collective", [](const PlanSet& p) { return std::string(to_string(p.spec().collective)); })
       .def_prop_ro("ranks", [](const PlanSet& p) { return p.spec().size; })

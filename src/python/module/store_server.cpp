@@ -18,9 +18,9 @@ namespace {
 class ServerObject {
  public:
   ServerObject(const std::string& host, int port, std::optional<std::string> token)
-      : host_(host), token_(token ? *std::move(token) : make_store_token()) {
+      : token_(token ? *std::move(token) : make_store_token()) {
     server_ = without_gil(
-        [&] { return std::make_unique<StoreServer>(StoreServerSpec{.host = host_, .port = port, .token = token_}); });
+        [&] { return std::make_unique<StoreServer>(StoreServerSpec{.host = host, .port = port, .token = token_}); });
   }
   ~ServerObject() {
     if (server_) stop();
@@ -28,17 +28,14 @@ class ServerObject {
   ServerObject(ServerObject&&) = default;
   ServerObject& operator=(ServerObject&&) = delete;
 
-  std::string url() const {
-    const bool has_colons = host_.find(':') != std::string::npos;
-    return "tcp://" + (has_colons ? "[" + host_ + "]" : host_) + ":" + std::to_string(server_->port());
-  }
+  std::string url() const { return server_->url(); }
   const std::string& token() const { return token_; }
   void stop() {
     without_gil([this] { server_->stop(); });
   }
 
  private:
-  std::string host_, token_;
+  std::string token_;
   std::unique_ptr<StoreServer> server_;
 };
 
@@ -46,10 +43,10 @@ class ServerObject {
 
 void bind_store_server(nb::module_& module) {
   nb::class_<ServerObject>(
-      module, "StoreServer",
+      module, "StoreServer", nb::is_weak_referenceable(),
       "A store in the memory of this process, where ranks meet: init(store=server.url, "
-      "token=server.token, …). It listens at the address that host is, on a free port unless one is "
-      "given. It proves the token, which is never sent; without one, it makes one.")
+      "token=server.token, …). It listens at the address that host is, on all if it is empty, 0.0.0.0 or "
+      "::, on a free port unless one is given. It proves the token, which is never sent; without one, it makes one.")
       .def(nb::init<const std::string&, int, std::optional<std::string>>(), nb::arg("host") = "127.0.0.1",
            nb::arg("port") = 0, nb::arg("token") = nb::none())
       .def_prop_ro("url", &ServerObject::url)

@@ -74,19 +74,19 @@ Tensor as_input(PyObject* object, Role role) {
   return read(object, role);
 }
 
-void require_writable(const Tensor& tensor, Role role, bool allow_readonly) {
-  if (tensor.is_read_only && !allow_readonly)
-    refuse(role.text() +
-           " is read-only memory, and the call writes to it; pass a copy, or allow_readonly=True if the memory can be "
-           "written all the same, as arrays from Ray's object store can");
+void require_writable(const Tensor& tensor, Role role) {
+  if (tensor.is_read_only)
+    refuse(
+        role.text() + " is read-only memory, as arrays from Ray's object store are, and the call would write to it; " +
+        "pass a copy" + (tensor.library == Library::numpy ? std::string(": ") + role.name + ".copy()" : std::string()));
   if (tensor.library == Library::torch && records_gradients(tensor.object))
     refuse(role.text() + " requires grad, and the call would write to it behind torch's back; pass " + role.name +
            ".detach() or " + role.name + ".data, or call it under torch.no_grad()");
 }
 
-Tensor as_output(PyObject* object, Role role, bool allow_readonly) {
+Tensor as_output(PyObject* object, Role role) {
   Tensor tensor = read(object, role);
-  require_writable(tensor, role, allow_readonly);
+  require_writable(tensor, role);
   return tensor;
 }
 

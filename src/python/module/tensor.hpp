@@ -39,11 +39,11 @@ struct Role {
 // Throws invalid_argument, which says what to write instead, for what is no tensor, has no dtype of col's, or is not
 // contiguous.
 Tensor as_input(PyObject* object, Role role);
-// Throws it also for memory that must not be written: read-only unless `allow_readonly`, or a torch tensor that
-// requires grad.
-Tensor as_output(PyObject* object, Role role, bool allow_readonly);
+// Throws it also for what must not be written: an array that is read-only, or a torch tensor that requires grad. Of
+// memory whose library has no such flag, libcol looks how it is mapped.
+Tensor as_output(PyObject* object, Role role);
 // The same for one that was read as an input.
-void require_writable(const Tensor& tensor, Role role, bool allow_readonly);
+void require_writable(const Tensor& tensor, Role role);
 
 // A new array of the library of `model` and its dtype, not initialized. Throws invalid_argument if that library is
 // neither numpy nor torch.

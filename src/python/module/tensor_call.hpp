@@ -21,10 +21,9 @@ namespace col::python {
 
 class TensorCall {
  public:
-  // `op` may be None: the call does not reduce. `allow_readonly`: Ray's object store hands out read-only arrays, which
-  // Ray's calls write to.
-  TensorCall(const char* function, nb::handle timeout, int root, nb::handle op, bool allow_readonly)
-      : function_(function), allow_readonly_(allow_readonly), options_(options_with(timeout, function, root)) {
+  // `op` may be None: the call does not reduce.
+  TensorCall(const char* function, nb::handle timeout, int root, nb::handle op)
+      : function_(function), options_(options_with(timeout, function, root)) {
     if (!op.is_none()) options_.op = operation_.read(op.ptr(), function);
   }
 
@@ -34,7 +33,7 @@ class TensorCall {
     return keep(as_input(tensor.ptr(), {function_, name}));
   }
   TensorView output(nb::handle tensor, const char* name = "a tensor") {
-    return keep(as_output(tensor.ptr(), {function_, name}, allow_readonly_));
+    return keep(as_output(tensor.ptr(), {function_, name}));
   }
   // None is an empty list: ranks that are not the root may pass it.
   std::vector<ConstTensorView> inputs(nb::handle list) {
@@ -75,7 +74,6 @@ class TensorCall {
   }
 
   const char* function_;
-  bool allow_readonly_;
   Operation operation_;
   Options options_;
   std::vector<Tensor> kept_;

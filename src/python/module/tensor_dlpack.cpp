@@ -23,6 +23,16 @@ std::shared_ptr<void> give_back_later(Managed* managed) {
           }};
 }
 
+void take(dlpack::VersionedTensor* managed, Role role, Tensor& tensor) {
+  tensor.lease = give_back_later(managed);
+  tensor.is_read_only = (managed->flags & dlpack::kReadOnly) != 0;
+  view_of(managed->tensor, role, tensor);
+}
+
+[[noreturn]] void refuse_unlent(const std::string& why, Role role) {
+  refuse(role.text() + " does not lend its memory: " + why);
+}
+
 // New libraries say by the keyword that they may hand out read-only memory; old ones do not know it.
 nb::object ask_for_capsule(PyObject* object) {
   const nb::object method = nb::handle(object).attr("__dlpack__");
@@ -42,14 +52,11 @@ bool read_dlpack(PyObject* object, Role role, Tensor& tensor) {
   try {
     capsule = ask_for_capsule(object);
   } catch (nb::python_error& error) {
-    refuse(role.text() + " does not lend its memory: " + said(error));
+    refuse_unlent(said(error), role);
   }
   if (void* const versioned = PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned")) {
-    auto* const managed = static_cast<dlpack::VersionedTensor*>(versioned);
     PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
-    tensor.lease = give_back_later(managed);
-    tensor.is_read_only = (managed->flags & dlpack::kReadOnly) != 0;
-    view_of(managed->tensor, role, tensor);
+    take(static_cast<dlpack::VersionedTensor*>(versioned), role, tensor);
     return true;
   }
   PyErr_Clear();
@@ -64,12 +71,21 @@ bool read_dlpack(PyObject* object, Role role, Tensor& tensor) {
 bool read_exchanged(PyObject* object, PyObject* exchange_api, Role role, Tensor& tensor) {
   const auto* api = static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(exchange_api, "dlpack_exchange_api"));
   while (api != nullptr && api->version.major != 1) api = api->previous;
-  if (api == nullptr || api->tensor_from_object == nullptr) return false;
-  dlpack::Tensor lent;
-  if (api->tensor_from_object(object, &lent) != 0) {
-    const std::string why = PyErr_Occurred() != nullptr ? said(nb::python_error()) : "it does not say why";
-    refuse(role.text() + " does not lend its memory: " + why);
+  if (api == nullptr) return false;
+  const auto check = [&](int failed) {
+    if (failed != 0)
+      refuse_unlent(PyErr_Occurred() != nullptr ? said(nb::python_error()) : "it does not say why", role);
+  };
+  // This one is slower, and alone says whether the memory is read-only, which torch's never is.
+  if (api->managed_from_object != nullptr && tensor.library != Library::torch) {
+    dlpack::VersionedTensor* managed = nullptr;
+    check(api->managed_from_object(object, &managed));
+    take(managed, role, tensor);
+    return true;
   }
+  if (api->tensor_from_object == nullptr) return false;
+  dlpack::Tensor lent;
+  check(api->tensor_from_object(object, &lent));
   view_of(lent, role, tensor);
   return true;
 }

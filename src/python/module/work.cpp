@@ -77,12 +77,18 @@ struct WorkObject::Several {
       throw;
     }
   }
+
+  // The timeout of the first that has not ended.
+  Error first_overdue(Duration waited) {
+    const auto late = std::find_if(works.begin(), works.end(), [](const Work& work) { return !work.has_ended(); });
+    return ask([&] { return (late != works.end() ? *late : works.front()).overdue(waited); });
+  }
 };
 
 WorkObject::WorkObject(Parts parts, nb::object result) : parts_(std::move(parts)), result_(std::move(result)) {}
 
 WorkObject::~WorkObject() {
-  if (ended_ || parts_.buffers.empty() || parts_.work.has_ended()) return;
+  if (ended_ || parts_.work.has_ended()) return;
   dropped().push_back(std::move(parts_));
 }
 
@@ -122,8 +128,7 @@ nb::object WorkObject::wait(nb::object timeout, nb::object stream) {
     ask([this] { parts_.work.wait(); });
   } else {
     const Duration budget = duration_of(timeout, "wait");
-    if (!ask([this, budget] { return parts_.work.wait_for(budget); }))
-      throw Error(ErrorCode::timeout, "wait: the operation has not ended after " + text_of(timeout) + " s; it goes on");
+    if (!ask([this, budget] { return parts_.work.wait_for(budget); })) throw overdue_by(budget);
   }
   let_go(true);
   return result_;
@@ -139,6 +144,14 @@ bool WorkObject::wait_for(double seconds) {
 bool WorkObject::done() {
   let_go(ask([this] { return parts_.work.test(); }));
   return ended_;
+}
+
+Error WorkObject::overdue_by(Duration waited) {
+  return ask([this, waited] { return parts_.work.overdue(waited); });
+}
+
+nb::object WorkObject::overdue(double seconds) {
+  return exception_of(overdue_by(duration_of(nb::float_(seconds), "overdue")));
 }
 
 int WorkObject::source() const {
@@ -160,9 +173,7 @@ WorkObject WorkObject::then(nb::object function) {
 nb::list WorkObject::wait_all(nb::iterable works, nb::object timeout) {
   Several several(works);
   const Duration budget = timeout.is_none() ? Duration::zero() : duration_of(timeout, "wait_all");
-  if (!several.ask([&] { return col::wait_all(several.works, budget); }))
-    throw Error(ErrorCode::timeout,
-                "wait_all: not all operations have ended after " + text_of(timeout) + " s; those that have not go on");
+  if (!several.ask([&] { return col::wait_all(several.works, budget); })) throw several.first_overdue(budget);
   nb::list results;
   for (WorkObject* const object : several.objects) results.append(object->wait(nb::none(), nb::none()));
   return results;
@@ -172,8 +183,7 @@ std::size_t WorkObject::wait_any(nb::iterable works, nb::object timeout) {
   Several several(works);
   const Duration budget = timeout.is_none() ? Duration::zero() : duration_of(timeout, "wait_any");
   const auto place = several.ask([&] { return col::wait_any(several.works, budget); });
-  if (!place)
-    throw Error(ErrorCode::timeout, "wait_any: no operation has ended after " + text_of(timeout) + " s; all go on");
+  if (!place) throw several.first_overdue(budget);
   several.objects[*place]->let_go_if_ended();
   return *place;
 }
@@ -189,19 +199,23 @@ void let_go_of_dropped() {
 }
 
 void bind_work(nb::module_& module) {
-  nb::class_<WorkObject>(module, "Work",
+  nb::class_<WorkObject>(module, "Work", nb::is_weak_referenceable(),
                          "An operation that an i-form has started. It can be awaited in asyncio.\n\n"
                          "The buffers belong to the operation until it has ended. The Work keeps them alive; if it is "
                          "dropped, they are kept until the end all the same.")
-      .def("wait", &WorkObject::wait, nb::arg("timeout") = nb::none(), nb::kw_only(), nb::arg("stream") = nb::none(),
-           "Blocks until the operation has ended, and returns its result. Without a timeout in seconds, the "
-           "operation's own counts, from now. Raises the operation's error, at every call; col.Timeout if `timeout` "
-           "passes first: the operation then goes on.\n\n"
-           "With a stream, a cudaStream_t as an int such as torch.cuda.current_stream().cuda_stream, the stream waits "
-           "and not the host: what it gets from now on comes after the operation. The result is complete for this "
-           "stream. Only in a group of GPUs, else col.Unavailable. Nobody counts a timeout meanwhile.")
+      .def(
+          "wait", &WorkObject::wait, nb::arg("timeout") = nb::none(), nb::kw_only(), nb::arg("stream") = nb::none(),
+          "Blocks until the operation has ended, and returns its result. Without a timeout in seconds, the "
+          "operation's own counts, from now. Raises the operation's error, at every call; col.Timeout, which names the "
+          "missing ranks, if `timeout` passes first: the operation then goes on.\n\n"
+          "With a stream, a cudaStream_t as an int such as torch.cuda.current_stream().cuda_stream, the stream waits "
+          "and not the host: what it gets from now on comes after the operation. The result is complete for this "
+          "stream. Only in a group of GPUs, else col.Unavailable. Nobody counts a timeout meanwhile.")
       .def("wait_for", &WorkObject::wait_for, nb::arg("seconds"),
            "The same for so long at most. Returns whether the operation has ended; if not, it goes on.")
+      .def("overdue", &WorkObject::overdue, nb::arg("seconds"),
+           "After a wait_for(seconds) that returned False: the col.Timeout that wait(seconds) would have raised. It is "
+           "not raised.")
       .def("done", &WorkObject::done,
            "Returns whether the operation has ended, without blocking. Raises the operation's error.")
       .def("then", &WorkObject::then, nb::arg("function"),

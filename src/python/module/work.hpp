@@ -23,7 +23,7 @@ struct Buffer {
   static Buffer of(const Tensor& tensor) { return {nb::borrow(tensor.object), tensor.lease}; }
 };
 
-// If the program drops it before the end, what it uses is kept until the operation has ended.
+// If the program drops it before the end, its group and what it uses are kept until the operation has ended.
 class WorkObject {
  public:
   struct Parts {
@@ -41,6 +41,7 @@ class WorkObject {
 
   nb::object wait(nb::object timeout, nb::object stream);
   bool wait_for(double seconds);
+  nb::object overdue(double seconds);
   bool done();
   int source() const;
   nb::object error() const;
@@ -55,6 +56,7 @@ class WorkObject {
   struct Several;
   template <class Call>
   auto ask(Call&& call);
+  Error overdue_by(Duration waited);
   void let_go_if_ended();
   void let_go(bool has_ended);
 

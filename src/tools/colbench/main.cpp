@@ -28,14 +28,14 @@ namespace exit_code = col::tools::exit_code;
 
 constexpr const char* kUsage = "Usage: colbench COLL[,COLL]|all|sendrecv [options]\n       colbench COMMAND [options]";
 constexpr const char* kBrief =
-    "Commands: compare, noise, algorithms, tune, explain, simulate, draw, pairs, bisect, nodes, suite ps, self-test; "
+    "Commands: compare, noise, algorithms, tune, explain, simulate, draw, pairs, nodes, self-test; "
     "colbench help COMMAND tells of each. Example: colbench allreduce --size 32M.";
 constexpr const char* kFooter =
     R"(Collectives: allreduce reduce broadcast allgather(v) reduce_scatter(v) gather(v) scatter(v) alltoall(v) scan exscan
 barrier; messages: pingpong oneway bidirectional (sendrecv is all three).
 
-Commands: compare A.json B.json, noise, algorithms, tune, explain, simulate, draw, pairs, bisect, nodes, suite ps,
-self-test; colbench help COMMAND tells of each.
+Commands: compare A.json B.json, noise, algorithms, tune, explain, simulate, draw, pairs, nodes, self-test;
+colbench help COMMAND tells of each.
 
 Examples:
   colbench allreduce --size 32M        how fast, and how far from the limit?
@@ -48,8 +48,8 @@ Examples:
 Times are the host's, from a call until its result is there. On GPUs, tdev is the device's own: between two events
 around the call in its stream; a dash for messages, barriers, and what goes through the host.
 
-Exit code: 0 measured; 1 wrong data; 2 usage; 3 time is up; 4 slower than allowed (compare), or an odd node (nodes);
-5 a rank died; 6 a time below the physical bound; 77 nothing could be measured here.)";
+Exit code: 0 measured; 1 wrong data; 2 usage, or an output that cannot be written; 3 time is up; 4 slower than allowed
+(compare), or an odd node (nodes); 5 a rank died; 6 a time below the physical bound; 77 nothing could be measured here.)";
 
 // colbench COLL …
 int run_measure(const Invocation& invocation) {
@@ -89,9 +89,7 @@ constexpr std::array kCommands = {Named{"compare", &run_compare, false},
                                   Named{"simulate", &run_simulate, false},
                                   Named{"draw", &run_draw, false},
                                   Named{"pairs", &run_pairs, true},
-                                  Named{"bisect", &run_bisect, true},
                                   Named{"nodes", &run_nodes, false},  // in ranks that are there
-                                  Named{"suite", &run_suite, true},
                                   Named{"self-test", &run_self_test, true}};
 constexpr Named kMeasure = {"", &run_measure, true};
 
@@ -104,8 +102,19 @@ void ask_for_help(std::vector<std::string>& arguments) {
   arguments.emplace_back("--help");
 }
 
+// Says what took the place of a command that is gone.
+void refuse_gone(std::string_view word) {
+  if (word == "bisect")
+    throw UsageError(
+        "bisect is gone; `colbench bidirectional --groups bisect` measures half against half, and `colbench "
+        "pairs` names slow ranks");
+  if (word == "suite")
+    throw UsageError("suite ps is gone; `colbench allreduce --algo auto,ps_central,ps_sharded` compares the same");
+}
+
 const Named& command_of(std::vector<std::string>& arguments) {
   if (arguments.empty()) return kMeasure;
+  refuse_gone(arguments.front());
   for (const Named& command : kCommands) {
     if (arguments.front() != command.name) continue;
     arguments.erase(arguments.begin());
@@ -126,9 +135,9 @@ int guarded(Work work) {
   } catch (const Unavailable& why) {
     say(fmt::format("skipped: {}", why.what()));
     return exit_code::kSkipped;
-  } catch (const OutputClosed& error) {
+  } catch (const col::tools::OutputClosed& error) {
     say(error.what());
-    return exit_code::kOutputClosed;
+    return error.exit_code(exit_code::kUsage);
   } catch (const col::tools::WriteError& error) {
     say(error.what());
     return exit_code::kUsage;

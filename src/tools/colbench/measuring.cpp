@@ -23,6 +23,7 @@
 #include "common/exit_codes.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/own_ranks.hpp"
 #include "launch/place/cpu_quota.hpp"
 #include "launch/processes/signals.hpp"
@@ -78,7 +79,7 @@ void describe_host(RunFacts& facts) {
   utsname system{};
   if (::uname(&system) == 0) facts.kernel = fmt::format("{} {} {}", system.sysname, system.release, system.machine);
   facts.governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
-  facts.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  facts.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(core::wall_now()));
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const std::size_t equals = text.find('=');

@@ -14,7 +14,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -22,6 +21,7 @@
 #include <col/job.hpp>
 
 #include "common/command_line.hpp"
+#include "core/clock/clock.hpp"
 #include "json/json_fields.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/processes/program.hpp"
@@ -212,7 +212,7 @@ void Interpreter::say(const std::string& line) {
   const Deadline deadline = Deadline::after(kStartTime);
   for (left = whole; !left.empty() && !deadline.expired();) {
     pollfd ready{talk_.get(), POLLOUT, 0};
-    if (::poll(&ready, 1, 100) <= 0) continue;
+    if (core::poll_for({&ready, 1}, deadline.remaining()) <= 0) continue;
     const ssize_t sent = ::send(talk_.get(), left.data(), left.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno != EINTR && errno != EAGAIN) return;
     if (sent > 0) left.remove_prefix(static_cast<std::size_t>(sent));
@@ -228,7 +228,7 @@ std::optional<std::string> Interpreter::read_line(Deadline deadline) {
     }
     if (deadline.expired()) return std::nullopt;
     pollfd ready{talk_.get(), POLLIN, 0};
-    if (::poll(&ready, 1, 100) <= 0) continue;
+    if (core::poll_for({&ready, 1}, deadline.remaining()) <= 0) continue;
     std::array<char, 4096> part{};
     const ssize_t got = ::recv(talk_.get(), part.data(), part.size(), 0);
     if (got < 0 && errno == EINTR) continue;
@@ -244,7 +244,7 @@ std::string Interpreter::end(Duration patience) {
   int status = 0;
   while (::waitpid(pid_, &status, WNOHANG) == 0) {
     if (deadline.expired()) ::kill(pid_, SIGKILL);
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    core::sleep_for(std::chrono::milliseconds(2));
   }
   pid_ = -1;
   return WIFSIGNALED(status)

@@ -36,6 +36,7 @@
 #include "common/screen.hpp"
 #include "common/text.hpp"
 #include "common/write_file.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/own_ranks.hpp"
 #include "launch/processes/signals.hpp"
 
@@ -118,7 +119,7 @@ Results facts(const ContextSpec& spec, const Options& options, const std::string
                    : options.effort == Effort::full  ? "full"
                                                      : "quick";
   results.seed = options.seed.value_or(fresh_seed());
-  results.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  results.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(core::wall_now()));
   return results;
 }
 
@@ -132,8 +133,7 @@ std::string opening_line(const Results& results) {
 }
 
 void say(const std::string& text) {
-  fmt::print("{}\n", text);
-  std::fflush(stdout);
+  tools::print(text + "\n");
 }
 
 // False, and said, when one cannot be written.
@@ -168,16 +168,16 @@ int run_self_test(Lead& lead, const ContextSpec& spec, std::uint64_t seed) {
       catches.push_back(hunt.result());
     }
   } catch (const RunEnded& ended) {
-    fmt::print("{}colcheck: the self-test ended early: {}\n", table_of(catches), ended.why);
+    say(fmt::format("{}colcheck: the self-test ended early: {}", table_of(catches), ended.why));
     return ended.exit_code;
   }
-  fmt::print("{}\n", table_of(catches));
+  say(table_of(catches));
   return all_good(catches) ? tools::exit_code::kSuccess : tools::exit_code::kWrongData;
 }
 
 int lead_world(Context& context, tools::Coordinator& ranks, const Options& options, const tools::Screen& screen,
                const std::string& command, Interpreter* python) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = core::Clock::now();
   Results results = facts(context.spec(), options, command);
   if (python != nullptr) results.python = python->has();
   Progress progress(options.progress ? screen.progress_fd : -1, screen.columns, screen.utf8);
@@ -196,10 +196,15 @@ int lead_world(Context& context, tools::Coordinator& ranks, const Options& optio
   const int code = Run(lead, options, context.spec(), std::move(listener)).run(results);
   // When a rank has died, its launcher may end the others at any moment. The findings must be reported first.
   if (!results.ended_early.empty()) ::signal(SIGTERM, SIG_IGN);
-  results.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  results.seconds = std::chrono::duration<double>(core::Clock::now() - start).count();
   progress.clear();
-  say(terminal_report(results,
-                      {.utf8 = screen.utf8, .colour = screen.colour, .columns = tools::stdout_columns().value_or(0)}));
+  try {
+    say(terminal_report(
+        results, {.utf8 = screen.utf8, .colour = screen.colour, .columns = tools::stdout_columns().value_or(0)}));
+  } catch (const tools::OutputClosed&) {
+    write_reports(options, results);  // what cannot be printed takes no file with it
+    throw;
+  }
   const bool written = write_reports(options, results);
   return written || code != tools::exit_code::kSuccess ? code : tools::exit_code::kUsage;
 }
@@ -230,12 +235,6 @@ int run_world(Context& context, const Options& options, const tools::Screen& scr
 
 // ---- The program
 
-int print(const std::string& text) {
-  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return tools::exit_code::kSuccess;
-  std::fprintf(stderr, "colcheck: cannot write to stdout: %s\n", std::strerror(errno));
-  return tools::exit_code::kOutputClosed;
-}
-
 // Whether nothing can be checked where there is no GPU.
 bool is_about_gpus(const Options& options) {
   if (options.repro) return needs_gpu(options.repro->devices, options.repro->backend);
@@ -245,7 +244,10 @@ bool is_about_gpus(const Options& options) {
 int run(const std::vector<std::string>& arguments, std::span<char> title) {
   if (arguments.size() == 2 && arguments[0] == "--fault-rank") return fault_rank_main(arguments[1]);
   const Request request = parse_command_line(arguments);
-  if (const auto* text = std::get_if<std::string>(&request)) return print(*text);
+  if (const auto* text = std::get_if<std::string>(&request)) {
+    tools::print(*text);
+    return tools::exit_code::kSuccess;
+  }
   const Options& options = std::get<Options>(request);
   start_ranks_by(options.fault_start);
   // A rank of a job, whatever started it, or not a rank.
@@ -276,6 +278,9 @@ int run(const std::vector<std::string>& arguments, std::span<char> title) {
     code = run_world(context, options, screen, tools::shell_line(words));
   } catch (const UsageError& error) {  // what could only be known in the world
     std::fprintf(stderr, "%s\n", tools::usage_line("colcheck", error.what()).c_str());
+  } catch (const tools::OutputClosed& error) {
+    std::fprintf(stderr, "colcheck: %s\n", error.what());
+    code = error.exit_code(code);
   }
   const int rank = context.spec().rank;
   col::finalize();
@@ -294,6 +299,9 @@ int main(int argc, char** argv) {
   } catch (const UsageError& error) {
     std::fprintf(stderr, "%s\n", col::tools::usage_line("colcheck", error.what()).c_str());
     return exit_code::kUsage;
+  } catch (const col::tools::OutputClosed& error) {
+    std::fprintf(stderr, "colcheck: %s\n", error.what());
+    return error.exit_code(exit_code::kUsage);
   } catch (const col::Error& error) {  // the environment contradicts itself, or the ranks do not meet
     std::fprintf(stderr, "colcheck: %s\n", error.what());
     return error.code() == col::ErrorCode::invalid_argument ? exit_code::kUsage

@@ -15,6 +15,7 @@
 #include "colcheck/interpreter.hpp"
 #include "colcheck/properties/list.hpp"
 #include "common/gpu.hpp"
+#include "core/clock/clock.hpp"
 #include "json/json_fields.hpp"
 
 namespace col::colcheck {
@@ -54,12 +55,12 @@ class CaseRunner {
     if (options_.on_case) options_.on_case(c);
     note_case(token_of(c));
     bool usable = true;
-    const auto began = std::chrono::steady_clock::now();
+    const auto began = core::Clock::now();
     Finding finding = find_out(c, usable);
     // If the case has failed, this error only follows from it.
     if (const auto error = rank_.drop_all(); error && finding.verdict == Finding::Verdict::pass)
       finding = failed(*error);
-    const auto took = std::chrono::steady_clock::now() - began;
+    const auto took = core::Clock::now() - began;
     answer_.times.push_back({index, std::chrono::duration_cast<std::chrono::microseconds>(took).count()});
     if (finding.verdict != Finding::Verdict::pass || finding.digest)
       answer_.entries.push_back({index, std::move(finding)});

@@ -29,8 +29,9 @@ constexpr const char* kExamples =
     "  colcheck --python --require torch     through Python, with python3 from PATH\n"
     "  mpirun -n 4 colcheck                  in the ranks that are there already\n"
     "\n"
-    "Exit code: 0 every case passed; 1 a case failed; 2 usage, or what --require names cannot be used; 3 time is up;\n"
-    "5 a rank died; 77 nothing could be checked; 125 the ranks could not be started; 141 the output's reader is gone.\n"
+    "Exit code: 0 every case passed; 1 a case failed; 2 usage, what --require names cannot be used, or an output that\n"
+    "cannot be written; 3 time is up; 5 a rank died; 77 nothing could be checked; 125 the ranks could not be\n"
+    "started; 141 the output's reader is gone.\n"
     "A skipped case is never counted as a pass.";
 
 // ---- Values

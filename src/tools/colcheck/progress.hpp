@@ -8,6 +8,7 @@
 #include "colcheck/engine/case.hpp"
 #include "colcheck/report/results.hpp"
 #include "common/status_line.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::colcheck {
 
@@ -30,7 +31,7 @@ std::string progress_line(const Advance& advance, std::size_t width, bool utf8);
 // terminal accepts nothing, or is gone, the line is not drawn.
 class Progress {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = core::Clock;
   static constexpr std::chrono::milliseconds kInterval{100};
 
   // Draws on `fd`, which belongs to the caller and has `width` columns. Draws nothing if it is -1.

@@ -27,6 +27,7 @@
 #include "common/table.hpp"
 #include "common/text.hpp"
 #include "common/write_file.hpp"
+#include "json/json_text.hpp"
 #include "launch/job/assignment.hpp"
 #include "launch/nodes/ask_desk.hpp"
 #include "launch/processes/job_directory.hpp"
@@ -54,8 +55,8 @@ tools::Style own_style() {
 }
 
 int print(const std::string& text) {
-  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return tools::exit_code::kSuccess;
-  throw tools::WriteError(fmt::format("cannot write to stdout: {}", std::strerror(errno)));
+  tools::print(text);
+  return tools::exit_code::kSuccess;
 }
 
 bool is_stuck(const Why& found, Duration patience) {
@@ -161,7 +162,7 @@ std::optional<JobStory> read_story(const std::string& name) {
   if (::stat(name.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
   std::ifstream file(name, std::ios::binary);
   if (file.peek() != '{') return std::nullopt;
-  const nlohmann::json value = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json value = core::json_from(std::string(std::istreambuf_iterator<char>(file), {}));
   if (value.is_discarded())
     throw tools::UsageError("'{}' is no JSON; name a file of coljob dump or colrun --json", name);
   try {
@@ -193,7 +194,7 @@ int explain(const Options& options) {
     nlohmann::ordered_json finding = report_json(*story)["why"];
     finding["stuck"] = stuck;
     finding["job_id"] = tools::clean(story->job_id);
-    print(finding.dump(2) + "\n");
+    print(core::json_text(finding, 2) + "\n");
   } else {
     std::string text;
     for (const std::string& line : why_lines(*story, found, own_style())) text += line + "\n";

@@ -9,16 +9,15 @@
 #include "coljob/options.hpp"
 #include "common/command_line.hpp"
 #include "common/exit_codes.hpp"
+#include "common/write_file.hpp"
 
 namespace {
 
 int run(int argc, char** argv) {
   const auto request = col::coljob::parse_options({argv + 1, argv + argc});
   if (const auto* options = std::get_if<col::coljob::Options>(&request)) return col::coljob::run(*options);
-  const std::string& text = std::get<std::string>(request);
-  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return col::tools::exit_code::kSuccess;
-  std::fprintf(stderr, "coljob: cannot write to stdout\n");
-  return col::tools::exit_code::kUsage;
+  col::tools::print(std::get<std::string>(request));
+  return col::tools::exit_code::kSuccess;
 }
 
 }  // namespace
@@ -33,6 +32,9 @@ int main(int argc, char** argv) {
   } catch (const col::coljob::NoJob& error) {
     std::fprintf(stderr, "coljob: %s\n", error.what());
     return exit_code::kNoJob;
+  } catch (const col::tools::OutputClosed& error) {
+    std::fprintf(stderr, "coljob: %s\n", error.what());
+    return error.exit_code(exit_code::kUsage);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "coljob: %s\n", error.what());
     return exit_code::kUsage;

@@ -85,7 +85,8 @@ std::variant<std::string, Options> parse_options(const std::vector<std::string>&
   if (options.command == Command::ps && !options.job.empty())
     throw UsageError("ps shows all jobs; for one of them write: coljob why {}", options.job);
   if (options.json && options.command != Command::why) throw UsageError("--json is an option of why; see also dump");
-  if (!options.output.empty() && options.command != Command::dump) throw UsageError("--output is an option of dump");
+  if (!options.output.empty() && options.command != Command::dump)
+    throw UsageError("{} is an option of dump", table.find("-o")->name);
   return options;
 }
 

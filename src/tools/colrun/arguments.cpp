@@ -145,7 +145,7 @@ class Scanner {
     const std::size_t equals = argument.find('=');
     const std::string written = here().substr(0, here().find('='));
     const std::string name = argument.substr(0, equals);
-    if (take_negation(name, equals != std::string::npos, values)) return;
+    if (take_negation(name, written, equals != std::string::npos, values)) return;
     const OptionRow* row = find_option(rows_, name);
     if (row == nullptr) refuse_unknown(written);
     check_place(*row, written);
@@ -160,14 +160,14 @@ class Scanner {
   }
 
   // "--no-tee": what a variable or a file has switched on is off.
-  bool take_negation(const std::string& name, bool has_value, Values& values) {
+  bool take_negation(const std::string& name, const std::string& written, bool has_value, Values& values) {
     if (!name.starts_with("--no-")) return false;
     const OptionRow* row = find_option(rows_, "--" + name.substr(5));
     if (row == nullptr || !row->is_flag() || !is_setting(*row)) return false;
-    if (has_value) throw UsageError("{} takes no value", name);
-    check_place(*row, name);
+    if (has_value) throw UsageError("{} takes no value", written);
+    check_place(*row, written);
     keep();
-    values.add(*row, {Source::command_line, name, "0"});
+    values.add(*row, {Source::command_line, written, "0"});
     return true;
   }
 

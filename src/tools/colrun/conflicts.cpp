@@ -14,6 +14,11 @@ using launch::JobSpec;
 using launch::NodesSpec;
 using launch::Scheduler;
 
+// As the user wrote it; the option must have been given.
+const std::string& said(const Values& values, std::string_view option) {
+  return values.find(option)->said_as;
+}
+
 // A scheduler's variables say how many nodes there are.
 bool scheduler_knows_nodes(const NodesSpec& nodes, const Surroundings& surroundings) {
   if (nodes.scheduler != Scheduler::automatic) return nodes.scheduler != Scheduler::none;
@@ -30,7 +35,7 @@ void check_standalone(const Values& values) {
   if (other == nullptr && scheduler != nullptr && scheduler->text != "none") other = scheduler;
   if (other != nullptr)
     throw UsageError("{} and {} do not go together: the one means one node, the other more; leave one out",
-                     values.find("--standalone")->said_as, other->said_as);
+                     said(values, "--standalone"), other->said_as);
 }
 
 // Every place where nodes meet may be said once.
@@ -39,9 +44,11 @@ void check_meeting_place(const Values& values) {
   const Given* endpoint = values.find("--rdzv-endpoint");
   const Given* master = values.first_of({"--master-addr", "--master-port"});
   if (values.has("--host") && values.has("--hostfile"))
-    throw UsageError("--host and --hostfile both say which hosts; give one of them");
+    throw UsageError("{} and {} both say which hosts; give one of them", said(values, "--host"),
+                     said(values, "--hostfile"));
   if (endpoint != nullptr && values.has("--master-addr"))
-    throw UsageError("--rdzv-endpoint and --master-addr both say where the nodes meet; give one of them");
+    throw UsageError("{} and {} both say where the nodes meet; give one of them", endpoint->said_as,
+                     said(values, "--master-addr"));
   if (hosts == nullptr) return;
   if (endpoint == nullptr) endpoint = master;
   if (endpoint != nullptr)
@@ -49,7 +56,8 @@ void check_meeting_place(const Values& values) {
         "{} starts colrun on the other hosts, {} is for nodes on which somebody else starts it; give one of them",
         hosts->said_as, endpoint->said_as);
   if (values.has("--node-rank"))
-    throw UsageError("with {}, nodes are numbered in the order of the hosts; leave --node-rank out", hosts->said_as);
+    throw UsageError("with {}, nodes are numbered in the order of the hosts; leave {} out", hosts->said_as,
+                     said(values, "--node-rank"));
 }
 
 void check_hosts(const Values& values, const JobSpec& spec) {
@@ -57,7 +65,8 @@ void check_hosts(const Values& values, const JobSpec& spec) {
   const std::size_t count = spec.nodes.hosts.size();
   const auto counted = static_cast<std::size_t>(spec.nodes.min_nodes);
   if (nodes != nullptr && (counted != count || spec.nodes.min_nodes != spec.nodes.max_nodes))
-    throw UsageError("--nnodes {} and {} hosts do not agree; leave --nnodes out", nodes->text, count);
+    throw UsageError("{} {} and {} hosts do not agree; leave {} out", nodes->said_as, nodes->text, count,
+                     nodes->said_as);
   const auto has_slots = [](const launch::HostSpec& host) { return host.slots.has_value(); };
   const bool any = std::ranges::any_of(spec.nodes.hosts, has_slots);
   if (any && spec.programs.size() > 1)
@@ -98,17 +107,18 @@ void check_nodes(const Values& values, const Surroundings& surroundings, const J
   const auto endpoint = parse_endpoint(nodes.endpoint);
   const bool any_port = endpoint && endpoint->port == 0;
   if (values.has("--rdzv-endpoint") && count == nullptr && !known && !any_port && !values.is_on("--standalone"))
-    throw UsageError("{} says where nodes meet, but not how many; add --nnodes N",
-                     values.find("--rdzv-endpoint")->said_as);
+    throw UsageError("{} says where nodes meet, but not how many; add --nnodes N", said(values, "--rdzv-endpoint"));
   if (any_port && nodes.max_nodes > 1)
     throw UsageError("the nodes of a job cannot know which port 0 will be; write one that is free on {}",
                      endpoint->host);
   if (!nodes.node_rank) return;
   if (nodes.min_nodes != nodes.max_nodes)
-    throw UsageError("nodes that may come and go are numbered in the order of arrival; leave --node-rank out");
+    throw UsageError("nodes that may come and go are numbered in the order of arrival; leave {} out",
+                     said(values, "--node-rank"));
   if (*nodes.node_rank >= nodes.max_nodes && (count != nullptr || !known))
-    throw UsageError("--node-rank {} is none of {} {} (they are numbered from 0); change it, or --nnodes",
-                     *nodes.node_rank, nodes.max_nodes, nodes.max_nodes == 1 ? "node" : "nodes");
+    throw UsageError("{} {} is none of {} {} (they are numbered from 0); change it, or --nnodes",
+                     said(values, "--node-rank"), *nodes.node_rank, nodes.max_nodes,
+                     nodes.max_nodes == 1 ? "node" : "nodes");
 }
 
 // How many ranks the job has, where that is known before the nodes have met.
@@ -155,32 +165,31 @@ void check_output(const Values& values, const JobSpec& spec, std::optional<int> 
   const launch::OutputSpec& output = spec.output;
   if (output.tee && output.file_pattern.empty())
     throw UsageError("{} needs --output: it says that output goes to the console as well as to files",
-                     values.find("--tee")->said_as);
+                     said(values, "--tee"));
   if (!output.console_ranks.empty() && !output.file_pattern.empty() && !output.tee)
     throw UsageError(
         "{} chooses what the console shows, and with --output nothing goes there; add --tee, or leave it out",
-        values.find("--ranks")->said_as);
+        said(values, "--ranks"));
   const bool one_node = spec.nodes.max_nodes == 1 && spec.nodes.hosts.size() <= 1 && world.has_value();
   if (!output.file_pattern.empty() && world != 1 && !is_unique(output.file_pattern, one_node))
-    throw UsageError("--output file={}: several ranks would write to one file; put %r{} into its name",
-                     output.file_pattern, one_node ? "" : " (or %h and %l)");
+    throw UsageError("{} file={}: several ranks would write to one file; put %r{} into its name",
+                     said(values, "--output"), output.file_pattern, one_node ? "" : " (or %h and %l)");
 }
 
 void check_rest(const Values& values, const JobSpec& spec) {
   using To = launch::BindingSpec::To;
   if (values.has("--debug-ranks") && !values.has("--debugger"))
-    throw UsageError("--debug-ranks needs a debugger; add --debugger 'gdb --args'");
+    throw UsageError("{} needs a debugger; add --debugger 'gdb --args'", said(values, "--debug-ranks"));
   if (values.has("--map-by") && spec.binding.to != To::core && spec.binding.to != To::numa)
     throw UsageError(
-        "--map-by says how ranks are bound to cores or NUMA nodes, but they {}; add --bind-to core or "
-        "--bind-to numa",
+        "{} says how ranks are bound to cores or NUMA nodes, but they {}; add --bind-to core or --bind-to numa",
+        said(values, "--map-by"),
         spec.binding.to == To::list   ? "are bound by a list"
         : spec.binding.to == To::none ? "are not bound"
                                       : "get equal shares");
   if (spec.lifecycle.keep_going && spec.lifecycle.max_restarts > 0)
-    throw UsageError(
-        "--keep-going lets the others run on when a rank fails, --max-restarts starts all of them again; give one of "
-        "them");
+    throw UsageError("{} lets the others run on when a rank fails, {} starts all of them again; give one of them",
+                     said(values, "--keep-going"), said(values, "--max-restarts"));
   if (spec.local_ranks() > launch::kMaxRanks)
     throw UsageError("the programs have {} ranks together, and one node may have {}; ask for fewer with -n",
                      spec.local_ranks(), launch::kMaxRanks);

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -15,6 +14,7 @@
 #include "colrun/options.hpp"
 #include "common/command_line.hpp"
 #include "common/exit_codes.hpp"
+#include "common/write_file.hpp"
 #include "launch/job/job_result.hpp"
 #include "launch/launch.hpp"
 #include "launch/place/cpu_quota.hpp"
@@ -38,19 +38,16 @@ std::vector<int> inherited_descriptors() {
   return fds;
 }
 
-int print(const std::string& text) {
-  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return col::tools::exit_code::kSuccess;
-  std::fprintf(stderr, "colrun: cannot write to stdout: %s; send it to a place that takes it\n", strerror(errno));
-  return col::tools::exit_code::kLauncher;
-}
-
 int run(int argc, char** argv) {
   using namespace col;
   const colrun::Surroundings surroundings{argv[0], environ, [] { return launch::usable_cpus(); },
                                           [] { return launch::visible_gpu_count(); }};
   colrun::Request request = colrun::parse_options({argv + 1, argv + argc}, surroundings);
   // Before closed descriptors are replaced: a text that nobody gets is an error.
-  if (const auto* text = std::get_if<colrun::Text>(&request)) return print(text->text);
+  if (const auto* text = std::get_if<colrun::Text>(&request)) {
+    tools::print(text->text);
+    return tools::exit_code::kSuccess;
+  }
   launch::ensure_standard_descriptors();
   const std::span<char> title(argv[0], argv[argc - 1] + strlen(argv[argc - 1]) + 1);
   if (std::holds_alternative<colrun::Agent>(request)) return launch::run_agent(title);
@@ -75,6 +72,9 @@ int main(int argc, char** argv) {
   } catch (const col::colrun::UsageError& error) {
     std::fprintf(stderr, "%s\n", col::tools::usage_line("colrun", error.what()).c_str());
     return col::tools::exit_code::kUsage;
+  } catch (const col::tools::OutputClosed& error) {
+    std::fprintf(stderr, "colrun: %s\n", error.what());
+    return error.exit_code(col::tools::exit_code::kLauncher);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "colrun: %s\n", error.what());
     return col::tools::exit_code::kLauncher;

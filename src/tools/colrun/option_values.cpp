@@ -40,7 +40,7 @@ std::pair<std::string_view, std::optional<std::string_view>> divide(std::string_
 bool is_host_name(std::string_view name) {
   const auto printable = [](char letter) { return letter > ' ' && letter != 0x7f; };
   return !name.empty() && name[0] != '-' && std::ranges::all_of(name, printable) &&
-         name.find_first_of("/,;'\"\\[]") == std::string_view::npos;
+         name.find_first_of("/,;'\"\\[]=@") == std::string_view::npos;
 }
 
 // "host:4" and "[fe80::1]:4" into "host" and "4".
@@ -184,7 +184,7 @@ std::vector<launch::HostSpec> parse_host_list(const std::string& option, const s
   std::vector<launch::HostSpec> hosts;
   for (const std::string_view part : tools::split(text, ',')) {
     const auto host = parse_host(part);
-    if (!host) refuse(option, text, "hosts such as a,ada@b:4 ([…] around an IPv6 address)");
+    if (!host) refuse(option, text, "hosts such as a,ada@b:4 (1 to 4096 ranks; […] around an IPv6 address)");
     if (is_known(hosts, host->name))
       throw UsageError("{} names {} twice; write {}:N for N ranks there", option, host->name, host->name);
     hosts.push_back(*host);

@@ -213,11 +213,8 @@ std::string variable_of(std::string_view key) {
 void Values::add(const OptionRow& row, Given given) {
   std::vector<Given>& here = values_[index(row)];
   if (row.is_flag()) here.clear();
-  if (!row.is_flag() && !row.repeats && !here.empty()) {
-    const bool same = given.source == Source::command_line;
-    throw UsageError("{} was given twice{}; give it once", same ? row.first_name() : given.said_as,
-                     same ? std::string() : fmt::format(" (first by {})", here.front().said_as));
-  }
+  if (!row.is_flag() && !row.repeats && !here.empty())
+    throw UsageError(tools::given_twice(here.front().said_as, given.said_as));
   here.push_back(std::move(given));
 }
 

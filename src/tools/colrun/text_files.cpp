@@ -15,13 +15,14 @@
 #include "common/command_line.hpp"
 #include "common/numbers.hpp"
 #include "common/unique_fd.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::colrun {
 namespace {
 
 using tools::UsageError;
 
-using Clock = std::chrono::steady_clock;
+using Clock = core::Clock;
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 constexpr std::chrono::seconds kLongest{10};
@@ -35,9 +36,9 @@ constexpr std::string_view kSpace = " \t\r";
 void wait_for(int fd, Clock::time_point deadline, const std::string& path) {
   pollfd event{fd, POLLIN, 0};
   while (true) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0) cannot_read(path, fmt::format("no end of it after {} s", kLongest.count()));
-    const int ready = ::poll(&event, 1, static_cast<int>(left));
+    const auto left = deadline - Clock::now();
+    if (left <= Duration::zero()) cannot_read(path, fmt::format("no end of it after {} s", kLongest.count()));
+    const int ready = core::poll_for({&event, 1}, left);
     if (ready > 0) return;
     if (ready < 0 && errno != EINTR) cannot_read(path, strerror(errno));
   }
@@ -50,8 +51,10 @@ launch::HostSpec parse_line(const std::string& line, const std::string& place) {
   const auto words = parse_words(line).value_or(std::vector<std::string>());
   auto host = words.empty() ? std::nullopt : parse_host(words.front());
   if (!host)
-    throw UsageError("{}: '{}' is no host; write host, user@host or host:4 ([…] around an IPv6 address)", place,
-                     words.empty() ? line : words.front());
+    throw UsageError(
+        "{}: '{}' is no host; write host, user@host or host:4 (1 to {} ranks; […] around an IPv6 address), or host "
+        "slots=4",
+        place, words.empty() ? line : words.front(), launch::kMaxRanks);
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string_view word = words[i];
     if (!word.starts_with(kSlots) || host->slots)

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <system_error>
@@ -17,11 +16,10 @@
 #include <col/job.hpp>
 
 #include "common/unique_fd.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::tools {
 namespace {
-
-using std::chrono::milliseconds;
 
 // The child's part. A byte before the answer tells that it is complete and may be empty.
 [[noreturn]] void answer(const std::function<std::string()>& question, int out) {
@@ -40,8 +38,7 @@ std::string read_all(int in, Deadline deadline) {
   std::array<char, 4096> part{};
   while (!deadline.expired()) {
     pollfd ready{in, POLLIN, 0};
-    const auto left = std::chrono::duration_cast<milliseconds>(deadline.remaining()) + milliseconds(1);
-    if (::poll(&ready, 1, static_cast<int>(std::min(left, milliseconds(1000)).count())) <= 0) continue;
+    if (core::poll_for({&ready, 1}, deadline.remaining()) <= 0) continue;
     const ssize_t got = ::read(in, part.data(), part.size());
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return text;

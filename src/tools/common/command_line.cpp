@@ -70,6 +70,11 @@ std::string did_you_mean(std::string_view wrong, const std::vector<std::string_v
   return nearest.empty() ? std::string() : fmt::format("; did you mean '{}'?", nearest);
 }
 
+std::string given_twice(std::string_view first, std::string_view again) {
+  return fmt::format("{} was given twice{}; give it once", again,
+                     first == again ? std::string() : fmt::format(" (first by {})", first));
+}
+
 std::string unknown_option(std::string_view name, const std::vector<OptionRow>& rows) {
   std::vector<std::string_view> known;
   // A name of one letter is near to every other one.
@@ -102,8 +107,9 @@ std::optional<std::string> OptionTable::parse(const std::vector<std::string>& ar
   if (is_given("--help")) return help(HelpExtent::everyday);
   if (is_given("--version")) return version_line(tool_.substr(0, tool_.find(' '))) + "\n";
   for (const OptionRow& row : rows_) {
-    if (row.group.empty() || given_[index(row)].size() < 2) continue;
-    throw UsageError("--{} was given twice; give it once", row.key());
+    const std::vector<Given>& given = given_[index(row)];
+    if (row.group.empty() || row.repeats || given.size() < 2) continue;
+    throw UsageError(given_twice(given[0].name, given[1].name));
   }
   return std::nullopt;
 }
@@ -123,7 +129,7 @@ void OptionTable::take(const std::vector<std::string>& arguments, std::size_t mo
     const std::string name = argument.substr(0, equals);
     const OptionRow* row = find_option(rows_, name);
     if (row == nullptr) throw UsageError(unknown_option(name, rows_));
-    std::string& value = given_[index(*row)].emplace_back();
+    std::string& value = given_[index(*row)].emplace_back(Given{name, {}}).value;
     if (row->is_flag()) {
       if (equals != std::string::npos) throw UsageError("{} takes no value", name);
       continue;
@@ -149,12 +155,12 @@ std::string OptionTable::help(HelpExtent extent) const {
 
 void OptionTable::apply() const {
   for (const OptionRow& row : rows_) {
-    const std::vector<std::string>& given = given_[index(row)];
-    if (!given.empty() && row.set) row.set(std::string(row.first_name()), given.back());
+    if (!row.set) continue;
+    for (const Given& given : given_[index(row)]) row.set(given.name, given.value);
   }
 }
 
-const std::string* OptionTable::value(std::string_view name) const {
+const OptionTable::Given* OptionTable::find(std::string_view name) const {
   const OptionRow* row = find_option(rows_, name);
   const bool given = row != nullptr && !given_[index(*row)].empty();
   return given ? &given_[index(*row)].back() : nullptr;
@@ -162,7 +168,7 @@ const std::string* OptionTable::value(std::string_view name) const {
 
 std::string_view OptionTable::first_given(const std::vector<std::string_view>& names, std::string_view but) const {
   const auto found = std::ranges::find_if(names, [&](std::string_view name) { return name != but && is_given(name); });
-  return found == names.end() ? std::string_view() : *found;
+  return found == names.end() ? std::string_view() : find(*found)->name;
 }
 
 std::vector<std::string_view> OptionTable::names() const {
@@ -186,7 +192,9 @@ std::string version_line(std::string_view tool) {
 std::string own_path() {
   std::array<char, PATH_MAX> path{};
   const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
-  if (length < 0) throw std::system_error(errno, std::generic_category(), "cannot find the path of the program itself");
+  if (length < 0)
+    throw std::system_error(errno, std::generic_category(),
+                            "cannot find the path of the program itself in /proc, which must be mounted");
   return {path.data(), static_cast<std::size_t>(length)};
 }
 

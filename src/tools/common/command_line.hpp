@@ -27,17 +27,16 @@ enum class HelpExtent { everyday, all };
 
 struct OptionRow {
   std::string_view group;  // its heading in --help; empty: neither --help nor a message shows it
-  std::string_view names;  // "-n,--ranks,--np"; an error about its value names the first one
+  std::string_view names;  // "-n,--ranks,--np"
   std::string_view value;  // "N"; empty for a flag
   std::string text;        // for --help
-  // Takes the value: called with the first name, for messages.
+  // Takes the value: called with the name that the user wrote, for messages.
   std::function<void(const std::string& name, const std::string& value)> set = {};
   HelpExtent shown = HelpExtent::everyday;  // the least that shows it
   bool repeats = false;                     // may be given several times, and all values count
 
   bool is_flag() const noexcept { return value.empty(); }
   std::vector<std::string_view> all_names() const;
-  std::string_view first_name() const noexcept { return names.substr(0, names.find(',')); }
   // The first long name without its dashes: "ranks".
   std::string_view key() const noexcept;
   bool is_named(std::string_view name) const;
@@ -65,6 +64,8 @@ std::string options_text(const std::vector<OptionRow>& rows, std::size_t width, 
                          std::size_t columns = 0);
 // "; did you mean '--np'?", or nothing if no name is near.
 std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& known);
+// "-n was given twice; give it once"; "--np was given twice (first by -n); give it once".
+std::string given_twice(std::string_view first, std::string_view again);
 // "unknown option '--nup'; did you mean '--np'?"
 std::string unknown_option(std::string_view name, const std::vector<OptionRow>& rows);
 
@@ -84,11 +85,15 @@ class OptionTable {
   // Calls `set` of what was given, in the order of the rows.
   void apply() const;
 
-  bool is_given(std::string_view name) const { return value(name) != nullptr; }
-  // Null if it was not given.
-  const std::string* value(std::string_view name) const;
+  struct Given {
+    std::string name;   // as the user wrote it
+    std::string value;  // empty for a flag
+  };
+  bool is_given(std::string_view name) const { return find(name) != nullptr; }
+  // By any of its names; null if it was not given.
+  const Given* find(std::string_view name) const;
   void forget(std::string_view name) { given_[index(*find_option(rows_, name))].clear(); }
-  // The first of `names` that was given; empty when none was.
+  // The first of `names` that was given, as the user wrote it; empty when none was.
   std::string_view first_given(const std::vector<std::string_view>& names, std::string_view but = {}) const;
   // All that --help shows.
   std::vector<std::string_view> names() const;
@@ -101,7 +106,7 @@ class OptionTable {
 
   std::string tool_, head_, footer_, brief_;
   std::vector<OptionRow> rows_;
-  std::vector<std::vector<std::string>> given_;  // of each row; for a flag: empty texts
+  std::vector<std::vector<Given>> given_;  // of each row
   std::vector<std::string> words_;
 };
 

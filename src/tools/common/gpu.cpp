@@ -7,13 +7,13 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include <col/error.hpp>
 #include <col/job.hpp>
 
 #include "common/ask_child.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::tools {
 namespace {
@@ -59,7 +59,7 @@ std::string from_child(const std::function<std::string()>& question) {
 
 template <class Done>
 void wait_until(Done done, const char* what) {
-  for (const Deadline deadline = Deadline::after(kPatience); !done(); std::this_thread::yield()) {
+  for (const Deadline deadline = Deadline::after(kPatience); !done(); core::yield()) {
     if (deadline.expired())
       throw Error(ErrorCode::timeout, std::string(what) + " does not end; see nvidia-smi for what the GPU is doing");
   }

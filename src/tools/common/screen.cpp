@@ -14,7 +14,7 @@
 namespace col::tools {
 namespace {
 
-int columns_of(int fd) {
+int columns_of_terminal(int fd) {
   winsize size{};
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
@@ -29,7 +29,7 @@ bool is_clever_terminal(int fd) {
 
 std::optional<std::size_t> stdout_columns() {
   if (::isatty(STDOUT_FILENO) != 1) return std::nullopt;
-  return static_cast<std::size_t>(columns_of(STDOUT_FILENO));
+  return static_cast<std::size_t>(columns_of_terminal(STDOUT_FILENO));
 }
 
 Screen Screen::own() {
@@ -39,7 +39,7 @@ Screen Screen::own() {
   screen.colour = is_clever_terminal(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
   if (is_clever_terminal(STDERR_FILENO)) {
     screen.progress_fd = STDERR_FILENO;
-    screen.columns = columns_of(STDERR_FILENO);
+    screen.columns = columns_of_terminal(STDERR_FILENO);
   }
   return screen;
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "common/text.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::tools {
 
@@ -39,7 +40,7 @@ void StatusLine::clear() {
 bool StatusLine::write(const std::string& text) {
   pollfd ready{fd_, POLLOUT, 0};
   // A terminal that has gone is ready to be written to, and to fail.
-  if (::poll(&ready, 1, 0) != 1 || ready.revents != POLLOUT) return false;
+  if (core::poll_for({&ready, 1}, Duration::zero()) != 1 || ready.revents != POLLOUT) return false;
   return ::write(fd_, text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 

@@ -13,12 +13,14 @@
 
 #include <fmt/format.h>
 
+#include "common/exit_codes.hpp"
 #include "common/unique_fd.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::tools {
 namespace {
 
-constexpr int kPatience_ms = 10'000;
+constexpr std::chrono::seconds kPatience{10};
 
 [[noreturn]] void refuse(const std::string& path, int error) {
   throw WriteError(fmt::format("cannot write {}: {}", path, std::generic_category().message(error)));
@@ -94,7 +96,7 @@ void write_all(const std::string& path, int fd, std::string_view content) {
       content.remove_prefix(static_cast<std::size_t>(written));
     } else if (errno == EAGAIN) {
       pollfd ready{fd, POLLOUT, 0};
-      const int count = ::poll(&ready, 1, kPatience_ms);
+      const int count = core::poll_for({&ready, 1}, kPatience);
       if (count == 0) refuse(path, ETIMEDOUT);
       if (count < 0 && errno != EINTR) refuse(path, errno);
     } else if (errno != EINTR) {
@@ -104,6 +106,24 @@ void write_all(const std::string& path, int fd, std::string_view content) {
 }
 
 }  // namespace
+
+OutputClosed::OutputClosed(int error, bool reader_is_gone)
+    : WriteError(fmt::format("cannot write to stdout: {}{}", std::generic_category().message(error),
+                             reader_is_gone ? "" : "; send it to a place that takes it")),
+      reader_is_gone_(reader_is_gone) {}
+
+int OutputClosed::exit_code(int otherwise) const noexcept {
+  return reader_is_gone_ ? exit_code::kOutputClosed : otherwise;
+}
+
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  const int error = errno;
+  struct stat status {};
+  const bool is_hung_up =
+      error == EIO && ::fstat(STDOUT_FILENO, &status) == 0 && S_ISCHR(status.st_mode);  // a terminal
+  throw OutputClosed(error, error == EPIPE || is_hung_up);
+}
 
 void write_file(const std::string& path, std::string_view content) {
   if (is_stream(path)) {

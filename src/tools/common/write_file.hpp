@@ -1,4 +1,4 @@
-// Writes reports to files: completely, or not at all.
+// Writes reports to files, completely or not at all, and prints text.
 #pragma once
 
 #include <stdexcept>
@@ -12,6 +12,20 @@ class WriteError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+// stdout takes nothing more: "cannot write to stdout: No space left on device; …".
+class OutputClosed : public WriteError {
+ public:
+  OutputClosed(int error, bool reader_is_gone);
+  // 141 if the reader is gone; else `otherwise`, the tool's code for a file that cannot be written.
+  int exit_code(int otherwise) const noexcept;
+
+ private:
+  bool reader_is_gone_;
+};
+
+// Prints all of `text` to stdout at once. Throws OutputClosed.
+void print(std::string_view text);
 
 // Makes `path` a file with this content. It is first written beside `path` under another name. Until it is complete,
 // and on failure, the old file at `path` stays. A symbolic link stays a link, and its target is replaced. If `path` is

@@ -1,3 +1,4 @@
+#include "core/clock/clock.hpp"
 #include "launch/launch.hpp"
 
 #include <poll.h>
@@ -35,12 +36,11 @@ struct Beginning {
 };
 
 Beginning read_job() {
-  const auto latest = std::chrono::steady_clock::now() + kJobTime;
+  const auto latest = core::Clock::now() + kJobTime;
   std::string text;
   while (text.find('\n') == std::string::npos) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(latest - std::chrono::steady_clock::now()).count();
     pollfd input{STDIN_FILENO, POLLIN, 0};
-    if (left <= 0 || ::poll(&input, 1, static_cast<int>(left)) == 0)
+    if (core::poll_for({&input, 1}, latest - core::Clock::now()) == 0)
       throw LaunchError(kLauncher, "no job came on stdin within {} s", kJobTime.count());
     char buffer[64 * 1024];
     const ssize_t length = ::read(STDIN_FILENO, buffer, sizeof buffer);

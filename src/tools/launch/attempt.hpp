@@ -39,14 +39,13 @@ inline constexpr std::uint64_t kRank = 3ULL << 32;  // local rank
 inline constexpr std::uint64_t kPipe = 4ULL << 32;
 inline constexpr std::uint64_t kSink = 5ULL << 32;
 inline constexpr std::uint64_t kInput = 6ULL << 32;
-inline constexpr std::uint64_t kStacks = 7ULL << 32;
+inline constexpr std::uint64_t kStacks = 7ULL << 32;  // it wakes; do_due() looks after them
 inline constexpr std::uint64_t kLink = 8ULL << 32;
 inline constexpr std::uint64_t kRemote = 9ULL << 32;
 inline constexpr std::uint64_t kSharedInput = 10ULL << 32;
 inline constexpr std::uint64_t kPmi = 11ULL << 32;      // local rank
 inline constexpr std::uint64_t kMetrics = 12ULL << 32;  // as MetricsServer
 inline constexpr std::uint64_t kDesk = 13ULL << 32;
-inline constexpr std::uint64_t kAskedStacks = 14ULL << 32;
 inline constexpr std::uint64_t kIndexMask = 0xffffffffULL;
 
 }  // namespace epoll_tag
@@ -88,8 +87,7 @@ class Attempt {
 
   PmiServer* pmi() noexcept { return pmi_ ? &*pmi_ : nullptr; }  // null: the ranks get none
 
-  // Starts one rank. The caller closes its descriptors. If a spawn failed for lack of processes (fork_error EAGAIN), it
-  // may be tried again. Throws LaunchError if the program cannot be executed.
+  // Starts one rank. The caller closes its descriptors. Throws LaunchError if the program cannot be executed.
   SpawnResult spawn(int local_rank, const ChildDescriptors& descriptors);
   // Registers a rank that was spawned. Returns false if the system refuses an event for its end (errno says why): then
   // SIGCHLD must report it.

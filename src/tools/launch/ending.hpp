@@ -15,6 +15,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/clock/clock.hpp"
 #include "launch/job/job_result.hpp"
 #include "launch/job/job_spec.hpp"
 
@@ -22,7 +23,7 @@ namespace col::launch {
 
 class Ending {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = core::Clock;
   using Time = Clock::time_point;
   static constexpr std::chrono::milliseconds kSettle{250};
   static constexpr std::chrono::milliseconds kExamine{10'000};
@@ -96,7 +97,7 @@ class Ending {
 // A slowed rank runs for a part of each period and is stopped for the rest.
 class Injector {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = core::Clock::time_point;
   static constexpr std::chrono::milliseconds kPeriod{40};
 
   // Takes only the injections for ranks first_rank … first_rank + count - 1.

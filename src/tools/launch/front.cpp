@@ -36,15 +36,18 @@
 #include "common/exit_codes.hpp"
 #include "common/unique_fd.hpp"
 #include "common/write_file.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/ending.hpp"
 #include "launch/inspect.hpp"
 #include "launch/job/assignment.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/launch.hpp"
+#include "launch/needs.hpp"
+#include "launch/nodes/agent_job.hpp"
 #include "launch/nodes/endpoint.hpp"
 #include "launch/nodes/wire.hpp"
+#include "launch/output/sink.hpp"
 #include "launch/output/terminal.hpp"
-#include "launch/place/cpu_quota.hpp"
 #include "launch/place/placement.hpp"
 #include "launch/processes/environment.hpp"
 #include "launch/processes/job_directory.hpp"
@@ -111,24 +114,25 @@ bool has_ended(pid_t child) {
 // Passes signals on, and input from `head` (may be null), until the watcher has ended, which SIGCHLD tells; does not
 // reap it. When the other launcher is gone, the lifeline ends.
 void attend(pid_t watcher, SignalGate& signals, UniqueFd lifeline, HeadLink* head, Watching* watching) {
-  constexpr int kNapMs = 20;
+  constexpr std::chrono::milliseconds kNap{20};
   pollfd events[] = {{signals.fd(), POLLIN, 0}, {-1, 0, 0}, {-1, 0, 0}};
   while (!has_ended(watcher)) {
     if (head != nullptr) head->prepare(events[1], events[2]);
     if (!lifeline) events[0].fd = -1;  // there is nobody to tell: signals stay where they are, SIGCHLD too
     const bool passes_output = watching != nullptr && !watching->is_shown();
-    if (::poll(events, std::size(events), lifeline && !passes_output ? -1 : kNapMs) < 0) continue;
+    if (core::poll_for(events, lifeline && !passes_output ? Deadline::kMaxBudget : Duration(kNap)) < 0) continue;
     if ((events[0].revents & POLLIN) != 0 && lifeline) forward_signals(signals, lifeline.get());
     if (head != nullptr && !head->on_polled(events[1], events[2])) lifeline.reset();
     if (watching != nullptr) watching->work();
   }
 }
 
-void write_all(int fd, std::string_view text) {
+void write_all(int fd, std::string_view name, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw LaunchError(kLauncher, "cannot write: {}", strerror(errno));
+    if (written < 0)
+      throw LaunchError(kLauncher, "cannot write to {}: {}; send it to a place that takes it", name, strerror(errno));
     text.remove_prefix(static_cast<std::size_t>(written));
   }
 }
@@ -173,27 +177,35 @@ bool only_inspects(const JobSpec& spec, const Rendezvous& rendezvous, const Plac
   if (inspect.print_environment) text += environment_text(spec, placement, assignment, host);
   const bool is_all = inspect.dry_run || inspect.print_environment;
   // What the ranks print may be read by a program; this is for the user.
-  write_all(is_all ? spec.stdout_fd : spec.stderr_fd, text);
+  if (is_all)
+    write_all(spec.stdout_fd, "stdout", text);
+  else
+    write_all(spec.stderr_fd, "stderr", text);
   return is_all;
 }
 
-// Finds limits of this system that make a start impossible, before anything is started.
-void check_limits(int ranks) {
-  constexpr int kFilesPerRank = 3;  // two pipes and a pidfd
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) check_open_files(ranks, kFilesPerRank, files.rlim_max);
-  check_process_limit(ranks);
+// A launcher on another host has been told.
+void settle_unfinished_lines(JobSpec& spec, const Rendezvous& rendezvous) {
+  OutputSpec& output = spec.output;
+  output.out = unfinished_at(spec.stdout_fd);
+  output.err = unfinished_at(spec.stderr_fd);
+  // The launcher speaks on stderr; nothing can tear the stdout of a single rank.
+  if (output.out == Unfinished::held && has_one_rank(spec, rendezvous) && !same_file(spec.stdout_fd, spec.stderr_fd))
+    output.out = Unfinished::passed;
 }
 
 JobResult run_checked(const JobSpec& asked, const Rendezvous& rendezvous, HeadLink* head) {
   JobSpec spec = asked;
+  if (head == nullptr) settle_unfinished_lines(spec, rendezvous);
   spec.inspect.times = spec.inspect.times || spec.inspect.report || !spec.inspect.json_path.empty();
   if (spec.stdin_fd >= 0 && is_background_terminal(spec.stdin_fd)) spec.stdin_fd = -1;
   const std::vector<std::string> programs = resolve_programs(spec);
   const auto threads = [&](int otherwise) { return most_threads(spec, std::getenv("OMP_NUM_THREADS"), otherwise); };
   Placement placement = place_ranks(spec, threads);
   if (only_inspects(spec, rendezvous, placement)) return {};
-  check_limits(spec.local_ranks());
+  const Needs needs = needs_of(spec, rendezvous);
+  check_open_files(needs);
+  check_processes(needs);
   const std::string job_id = make_job_id();
   std::optional<Watching> watching;
   if (spec.inspect.watch) watching.emplace(spec);
@@ -225,8 +237,8 @@ JobResult run_checked(const JobSpec& asked, const Rendezvous& rendezvous, HeadLi
                .report = report});
   }
   if (watcher < 0) {
-    throw LaunchError(kLauncher, "cannot start the watcher process: {}; allow more processes (ulimit -u)",
-                      strerror(errno));
+    throw LaunchError(kLauncher, "cannot start the watcher process: {}",
+                      why_no_process(errno, static_cast<int>(needs.processes)));
   }
   lifeline_read.reset();
   if (watching) watching->start(job_id, lifeline.get());
@@ -265,12 +277,12 @@ void report_failed_start(const JobSpec& spec, const JobResult& result) {
   story.tool = spec.tool;
   story.command_line = spec.command_line;
   story.directory = current_directory();
-  story.started_at = std::chrono::system_clock::now();
+  story.started_at = core::wall_now();
   story.result = result;
   const std::string text = report_json_text(story);
   try {
     if (spec.inspect.json_path == "-")
-      write_all(spec.stdout_fd, text);
+      write_all(spec.stdout_fd, "stdout", text);
     else
       tools::write_file(spec.inspect.json_path, text);
   } catch (const std::exception&) {  // the error that is said is the more important one

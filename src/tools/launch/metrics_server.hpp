@@ -11,13 +11,14 @@
 #include <string>
 
 #include "common/unique_fd.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/nodes/endpoint.hpp"
 
 namespace col::launch {
 
 class MetricsServer {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = core::Clock::time_point;
   using Answer = std::function<void(const std::string& text)>;
   // Makes the page, and calls `answer` then, at once or later, while the server lives.
   using Page = std::function<void(Answer answer)>;

@@ -72,6 +72,8 @@ OwnResult run_own_ranks(const OwnRanks& job) {
   int code = result.exit_code;
   if (code == exit_code::kSuccess)
     code = found.value_or(exit_code::kRankDied);
+  else if (result.cause == EndCause::output_closed)
+    code = result.error.empty() ? exit_code::kOutputClosed : exit_code::kUsage;
   else if (code > exit_code::kSignalBase)
     code = exit_code::kRankDied;
   return {code, result.signal};

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "common/exit_codes.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/attempt.hpp"
 #include "launch/job/assignment.hpp"
 #include "launch/job/launch_error.hpp"
@@ -31,23 +32,15 @@ using tools::exit_code::kLauncher;
 
 // After this time, a job whose first rank has ended well reports which ranks it still waits for.
 constexpr std::chrono::seconds kStragglerWarning{30};
-constexpr int kInputAndPidfd = 3;  // descriptors of a rank besides its output
-
-int milliseconds_until(std::chrono::steady_clock::time_point time) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - std::chrono::steady_clock::now());
-  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000));
-}
 
 }  // namespace
 
 Supervisor::Supervisor(const JobParts& parts)
     : parts_(parts),
-      open_files_(raise_open_files(
-          parts.spec.local_ranks(),
-          Output::files_per_rank(parts.spec.output) + kInputAndPidfd + (parts.spec.environment.pmi ? 1 : 0))),
+      open_files_(raise_open_files()),
       host_(host_name()),
       began_(Clock::now()),
-      began_at_(std::chrono::system_clock::now()),
+      began_at_(core::wall_now()),
       epoll_(make_epoll()),
       null_(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
       output_({.epoll_fd = epoll_.get(),
@@ -66,11 +59,12 @@ Supervisor::Supervisor(const JobParts& parts)
 // Handles what has happened, waiting for it until `latest` at most (no limit of its own when empty).
 void Supervisor::step(std::optional<Time> latest) {
   if (const std::optional<Time> due = next_deadline(); due && (!latest || *due < *latest)) latest = due;
-  const int timeout_ms = more_output_ || child_changed_ ? 0 : latest ? milliseconds_until(*latest) : -1;
-  std::array<epoll_event, 256> events;
+  const Duration at_most = more_output_ || child_changed_ ? Duration::zero()
+                           : latest                       ? *latest - Clock::now()
+                                                          : Deadline::kMaxBudget;
+  std::array<epoll_event, 256> room;
   // In the order in which they happened: so the first rank to fail is seen first.
-  const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout_ms);
-  for (int index = 0; index < count; ++index) dispatch(events[static_cast<std::size_t>(index)].data.u64);
+  for (const epoll_event& event : next_events(epoll_.get(), room, at_most)) dispatch(event.data.u64);
   if (child_changed_) reap_adopted();
   do_due(Clock::now());
 }
@@ -82,10 +76,15 @@ std::optional<Supervisor::Time> Supervisor::next_deadline() const {
   };
   if (link_) consider(link_->deadline());
   if (metrics_) consider(metrics_->deadline());
+  if (asked_stacks_) consider(asked_stacks_->deadline());
   consider(questions_.deadline());
-  if (!attempt_) return first;
+  if (!attempt_) {
+    if (remotes_) consider(remotes_->deadline());
+    return first;
+  }
   consider(attempt_->ending().deadline());
   consider(attempt_->injector().deadline());
+  if (stacks_) consider(stacks_->deadline());
   if (attempt_->ending().is_ending() || attempt_->living() == 0) return first;
   const LifecycleSpec& limits = parts_.spec.lifecycle;
   if (limits.timeout) consider(began_ + *limits.timeout);
@@ -120,9 +119,6 @@ void Supervisor::dispatch(std::uint64_t event) {
     case epoll_tag::kSharedInput:
       if (shared_input_) shared_input_->on_event(index);
       return;
-    case epoll_tag::kStacks:
-      if (stacks_) stacks_->on_readable();
-      return;
     case epoll_tag::kMetrics:
       return metrics_->on_event(index, Clock::now());
     case epoll_tag::kLink:
@@ -131,8 +127,6 @@ void Supervisor::dispatch(std::uint64_t event) {
       return remotes_->on_event(index);
     case epoll_tag::kDesk:
       return on_desk(index);
-    case epoll_tag::kAskedStacks:
-      return on_asked_stacks();
     default:
       return;
   }
@@ -262,16 +256,17 @@ void Supervisor::do_due(Time now) {
     on_link();  // silence is no event
   }
   if (metrics_) metrics_->tick(now);
+  work_on_asked_stacks(now);
   questions_.tick(now);
   if (!attempt_) return;
-  if (output_.error() != 0) attempt_->ending().on_output_closed(now);
+  if (output_.is_cut_off()) attempt_->ending().on_output_closed(now);
   for (const Injector::Act& act : attempt_->injector().due(now)) {
     if (act.announced) say("injected {} into rank {}", signal_name(act.signal), act.rank);
     attempt_->signal_group(act.rank - attempt_->assignment().first_rank, act.signal);
   }
   check_limits(now);
   attempt_->look_at_calls(now);
-  look_into_survivors();
+  look_into_survivors(now);
   if (const int signal = attempt_->ending().due(now); signal != 0) attempt_->signal_all(signal);
 }
 
@@ -295,15 +290,17 @@ void Supervisor::check_limits(Time now) {
 }
 
 // Takes the stacks of the ranks that are about to be ended.
-void Supervisor::look_into_survivors() {
+void Supervisor::look_into_survivors(Time now) {
   Ending& ending = attempt_->ending();
   if (ending.phase() != Ending::Phase::examining) {
     stacks_.reset();
     return;
   }
-  if (!stacks_) {
+  if (stacks_) {
+    stacks_->work(now);
+  } else {
     examined_ = attempt_->living_pids();
-    stacks_ = std::make_unique<StackTaker>(examined_, Clock::now() + Ending::kExamine);
+    stacks_ = std::make_unique<StackTaker>(examined_, now + Ending::kExamine);
     watch_readable(epoll_.get(), stacks_->fd(), epoll_tag::kStacks);
   }
   if (!stacks_->finished()) return;

@@ -77,7 +77,7 @@ class Supervisor {
   void reap_adopted();
   void do_due(Time now);
   void check_limits(Time now);
-  void look_into_survivors();
+  void look_into_survivors(Time now);
 
   // supervise_ranks.cpp: their start, and the end of the job
   void start_all();
@@ -101,8 +101,10 @@ class Supervisor {
   template <class... Args>
   void say(fmt::format_string<Args...> text, Args&&... args) {
     output_.say(fmt::format("{}: {}", parts_.spec.tool, fmt::format(text, std::forward<Args>(args)...)));
+    more_output_ = true;  // once the output has had its turn, a line would wait for the next event
   }
   void say_report(const JobStory& story);
+  void tell_lost_output(JobResult& outcome) const;
   void write_json(const JobStory& story);
   bool writes_trace() const;
   void take_traces();
@@ -120,7 +122,7 @@ class Supervisor {
   void on_desk(std::size_t index);
   void on_asked(const LinkEvent& event);
   void take_asked_stacks(const AskedFor& what, std::function<void(JobStory)> then);
-  void on_asked_stacks();
+  void work_on_asked_stacks(Time now);
   void tell_stacks(const std::vector<std::optional<Stack>>& stacks);
   int ranks_of_job() const;
   void forget_askers();
@@ -166,10 +168,11 @@ class Supervisor {
   std::unique_ptr<StackTaker> asked_stacks_;  // of ranks that go on
   std::vector<pid_t> asked_pids_;             // of these
   std::vector<std::function<void(const std::vector<std::optional<Stack>>&)>> stack_askers_;  // to be told then
-  std::optional<LinkEvent> news_;  // ranks start, or the job is over; not handled yet
-  std::vector<LinkEvent> early_;   // for ranks that are about to be started
-  pid_t meeting_ = 0;              // the process where the nodes meet, if it is on this node
-  std::string meeting_place_;      // where this node has joined it
+  std::optional<LinkEvent> news_;        // ranks start, or the job is over; not handled yet
+  std::vector<LinkEvent> early_;         // for ranks that are about to be started
+  pid_t meeting_ = 0;                    // the process where the nodes meet, if it is on this node
+  std::string meeting_place_;            // where this node has joined it
+  std::vector<pid_t> older_than_ranks_;  // processes of ssh and what it has left; no rank of this attempt has left them
   std::size_t processes_left_ = 0;
   int restarts_ = 0;
   int node_rank_ = 0;

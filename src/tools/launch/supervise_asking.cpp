@@ -122,8 +122,8 @@ void Supervisor::take_asked_stacks(const AskedFor& what, std::function<void(JobS
   try {
     asked_stacks_ = std::make_unique<StackTaker>(asked_pids_, Clock::now() + StackTaker::kUsualTime,
                                                  StackTaker::Options{.most_processes = asked_pids_.size()});
-    watch_readable(epoll_.get(), asked_stacks_->fd(), epoll_tag::kAskedStacks);
-    on_asked_stacks();
+    watch_readable(epoll_.get(), asked_stacks_->fd(), epoll_tag::kStacks);
+    work_on_asked_stacks(Clock::now());
   } catch (const std::exception& error) {  // such as too many open files: a question ends no job
     say("no stacks can be taken: {}", error.what());
     asked_stacks_.reset();
@@ -135,9 +135,9 @@ void Supervisor::tell_stacks(const std::vector<std::optional<Stack>>& stacks) {
   for (const auto& tell : std::exchange(stack_askers_, {})) tell(stacks);
 }
 
-void Supervisor::on_asked_stacks() {
+void Supervisor::work_on_asked_stacks(Time now) {
   if (!asked_stacks_) return;
-  asked_stacks_->on_readable();
+  asked_stacks_->work(now);
   if (!asked_stacks_->finished()) return;
   const std::vector<std::optional<Stack>> stacks = asked_stacks_->take();
   asked_stacks_.reset();
@@ -147,6 +147,7 @@ void Supervisor::on_asked_stacks() {
 // The ranks have ended, and what is asked about them has no answer any more.
 void Supervisor::forget_askers() {
   desk_.reset();
+  stacks_.reset();
   asked_stacks_.reset();
   stack_askers_.clear();
 }

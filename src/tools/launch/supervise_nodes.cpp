@@ -33,6 +33,7 @@ using tools::exit_code::kLauncher;
 
 constexpr std::chrono::milliseconds kConnectTime{2'000};  // for one try
 constexpr std::chrono::milliseconds kConnectPause{100};   // between two
+constexpr std::chrono::milliseconds kOwnPortTime{5'000};  // for all, where the port is ours
 constexpr std::chrono::milliseconds kFarewell{3'000};     // for other nodes to hear that the job is over
 constexpr std::chrono::milliseconds kLastOutput{30'000};  // for what their ranks have printed to come
 
@@ -73,7 +74,7 @@ void Supervisor::meet_nodes() {
       throw LaunchError(kLauncher, "cannot listen on any port: {}", strerror(listener.error));
     const int port = listener.port;
     serve_meeting(std::move(listener), {});
-    endpoints = {{.host = "localhost", .port = port}};
+    endpoints = {{.host = "localhost", .port = port}, {.host = "::1", .port = port}};
     remotes_ = std::make_unique<Remotes>(epoll_.get(), epoll_tag::kRemote, output_);
     remotes_->start(parts_.spec, meeting, port);
     share_input();
@@ -133,7 +134,9 @@ void Supervisor::serve_meeting_if_here(const Endpoint& endpoint) {
 
 // Tries the endpoints in turn until one takes us.
 void Supervisor::connect(const std::vector<Endpoint>& endpoints) {
-  const Time latest = began_ + parts_.rendezvous.timeout;
+  const bool is_own = remotes_ != nullptr;
+  Time latest = began_ + parts_.rendezvous.timeout;
+  if (is_own) latest = std::min(latest, Clock::now() + kOwnPortTime);
   std::string error;
   for (;;) {
     for (const Endpoint& endpoint : endpoints) {
@@ -148,10 +151,11 @@ void Supervisor::connect(const std::vector<Endpoint>& endpoints) {
     for (const Time next = Clock::now() + kConnectPause; Clock::now() < next;) step(next);
     if (front_is_gone_ || signal_between_ != 0) return;
     if (Clock::now() >= latest) {
-      throw LaunchError(
-          kLauncher, fmt::format("{}, for {} s; is colrun running on the host of --rdzv-endpoint, and does a firewall "
-                                 "let this one through?",
-                                 error, std::chrono::duration_cast<std::chrono::seconds>(latest - began_).count()));
+      const auto waited = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began_).count();
+      throw LaunchError(kLauncher, "{}, for {} s; {}", error, waited,
+                        is_own ? "the nodes meet here, and the loopback interface must be up (ip link set lo up)"
+                               : "is colrun running on the host of --rdzv-endpoint, and does a firewall let this one "
+                                 "through?");
     }
   }
 }
@@ -162,7 +166,7 @@ void Supervisor::join_meeting(Connection connection, const Endpoint& endpoint) {
                         .node_rank = parts_.rendezvous.node_rank,
                         .host = host_,
                         .local_ranks = parts_.spec.local_ranks(),
-                        .master_port = pick_free_port(),
+                        .master_port = pick_free_port().port,
                         .wants_stories = parts_.rendezvous.reports,
                         .asks_for_clock = parts_.spec.inspect.times || !parts_.spec.inspect.trace_path.empty()};
   meeting_place_ = endpoint.text();
@@ -279,7 +283,8 @@ LinkEvent Supervisor::next_news(const JobStory* ended) {
   while (!news_ && link_ && !front_is_gone_) {
     step(limit);
     if (remotes_) {
-      for (const auto& [what, exit_code] : remotes_->take_failures()) link_->tell_unreachable(what, exit_code);
+      for (const Remotes::Failure& failure : remotes_->take_failures(Clock::now()))
+        link_->tell_unreachable(failure.what, failure.exit_code, failure.unless_came);
     }
     if (limit && Clock::now() >= *limit) {
       link_->tell_limit(EndCause::exit_timed_out, restarts_);

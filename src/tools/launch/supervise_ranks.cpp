@@ -21,6 +21,7 @@
 #include "launch/attempt.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/processes/job_directory.hpp"
+#include "launch/processes/limits.hpp"
 #include "launch/processes/processes.hpp"
 #include "launch/report/compare_hosts.hpp"
 #include "launch/report/report.hpp"
@@ -32,10 +33,6 @@ namespace col::launch {
 namespace {
 
 using tools::exit_code::kLauncher;
-
-// How long a fork that fails for lack of processes is tried again.
-constexpr std::chrono::milliseconds kForkRetry{2000};
-constexpr std::chrono::milliseconds kForkPause{10};
 
 // How long the pipes of ranks that have ended are still read while some process holds them open.
 constexpr std::chrono::milliseconds kDrain{500};
@@ -59,17 +56,21 @@ JobResult Supervisor::run() {
 
 Assignment Supervisor::assignment_alone() const {
   const int ranks = parts_.spec.local_ranks();
+  const Endpoint master = pick_free_port();
   return {.local_ranks = ranks,
           .world_size = ranks,
           .restart = restarts_,
           .job_id = parts_.job_id,
-          .master_port = pick_free_port()};
+          .master_address = master.host,
+          .master_port = master.port};
 }
 
 // Returns when all ranks of this node are gone, with what they left behind.
 JobStory Supervisor::run_attempt(const Assignment& assignment) {
   warned_of_stragglers_ = false;
   node_rank_ = assignment.node_rank;
+  // An ssh that has gone to the background has left it there by now: all nodes have come.
+  if (remotes_) older_than_ranks_ = descendants_of(::getpid());
   if (assignment.restart > 0) {
     for (const std::string& path : remove_leftover_shared_memory())
       say("removed {}, shared memory that the ranks before had left", path);
@@ -87,7 +88,6 @@ JobStory Supervisor::run_attempt(const Assignment& assignment) {
                                                     .epoll_fd = epoll_.get(),
                                                     .rank_tag = epoll_tag::kRank,
                                                     .job_began = began_});
-  stacks_.reset();
   open_desk(attempt_->directory());
   // What has come while there were no ranks is for these.
   if (front_is_gone_)
@@ -204,19 +204,11 @@ void Supervisor::start(int local_rank) {
 }
 
 pid_t Supervisor::spawn(int local_rank, const ChildDescriptors& descriptors) {
-  const Time give_up = Clock::now() + kForkRetry;
-  SpawnResult child = attempt_->spawn(local_rank, descriptors);
-  while (child.fork_error == EAGAIN && Clock::now() < give_up) {
-    step(Clock::now() + kForkPause);  // a rank that ends meanwhile makes room
-    child = attempt_->spawn(local_rank, descriptors);
-  }
-  if (child.fork_error != 0) {
-    throw LaunchError(kLauncher,
-                      "cannot start rank {}: {}; allow more processes (ulimit -u, pids.max) or "
-                      "use fewer ranks",
-                      attempt_->global(local_rank), strerror(child.fork_error));
-  }
-  return child.pid;
+  const SpawnResult child = attempt_->spawn(local_rank, descriptors);
+  if (child.fork_error == 0) return child.pid;
+  // No other try when ranks have ended: they may have been waiting for this one.
+  throw LaunchError(kLauncher, "cannot start rank {}: {}", attempt_->global(local_rank),
+                    why_no_process(child.fork_error, attempt_->local_ranks() - local_rank));
 }
 
 // ---- the end: what is left of the job is read and removed, and its outcome told
@@ -233,7 +225,7 @@ void Supervisor::drain() {
 }
 
 void Supervisor::end_descendants() {
-  std::vector<pid_t> kept = remotes_ ? remotes_->pids() : std::vector<pid_t>();
+  std::vector<pid_t> kept = older_than_ranks_;
   if (meeting_ != 0) kept.push_back(meeting_);
   // The others must not take this node for lost meanwhile.
   const auto beat = [this] {
@@ -277,12 +269,7 @@ JobResult Supervisor::result() const {
       outcome.exit_code = tools::exit_code::kTimeout;
       break;
     case EndCause::output_closed:
-      outcome.exit_code = output_.error() == EPIPE ? tools::exit_code::kOutputClosed : kLauncher;
-      if (output_.error() != EPIPE) {
-        outcome.error =
-            fmt::format("cannot write the ranks' output{}{}: {}", output_.error_file().empty() ? "" : " to ",
-                        output_.error_file(), strerror(output_.error()));
-      }
+      tell_lost_output(outcome);
       break;
     case EndCause::node_lost:
     case EndCause::launcher_failed:
@@ -290,6 +277,16 @@ JobResult Supervisor::result() const {
       break;
   }
   return outcome;
+}
+
+// It decides the exit code of a job that was good otherwise.
+void Supervisor::tell_lost_output(JobResult& outcome) const {
+  const int error = output_.error();
+  if (error != EPIPE)
+    outcome.error = fmt::format("cannot write the output to {}: {}", output_.error_file(), strerror(error));
+  if (outcome.exit_code != 0) return;
+  outcome.cause = EndCause::output_closed;
+  outcome.exit_code = error == EPIPE ? tools::exit_code::kOutputClosed : kLauncher;
 }
 
 JobStory Supervisor::story() {
@@ -398,6 +395,7 @@ JobResult Supervisor::finish(JobStory story) {
     flush();
     // Said; what the front would add is what it alone knows.
     if (story.result.cause != EndCause::output_closed) story.result.error.clear();
+    if (output_.error() != 0) tell_lost_output(story.result);
   }
   return story.result;
 }

@@ -4,10 +4,12 @@
 #include <chrono>
 #include <functional>
 #include <latch>
+#include <string>
 #include <vector>
 
 #include "conformance/gpu/faults.hpp"
 #include "conformance/gpu/graphs.hpp"
+#include "conformance/gpu/multi_gpu.hpp"
 
 namespace col::test {
 namespace {
@@ -23,6 +25,7 @@ void release_aborts() {
 }
 
 TEST_CASE("gpu endings: an abort that NCCL does not end holds up neither the call nor the group's end", "[gpu]") {
+  const AsNccl ends;
   const auto outcomes = run_gpu_ranks(2, [](Group& group, int gpu) {
     const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
     group.allreduce(data);
@@ -58,6 +61,7 @@ TEST_CASE("gpu endings: memory of a GPU that does not come to an end is freed in
 
 // A rank fails while there is a graph; the graph goes when everything else is gone.
 void fail_beside_a_graph(const std::function<void(Group& group, const GpuArray<float>& data, int gpu)>& fail) {
+  const AsNccl ends;
   const auto outcomes = run_gpu_ranks(2, [&](Group& group, int gpu) {
     const nccl_backend::GpuStream stream(cuda());
     const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
@@ -82,12 +86,29 @@ TEST_CASE("gpu endings: a call that fails beside a graph ends, and the graph can
   forget_faults();
 }
 
+// NCCL frees what it was told to revoke without a look at graphs, in an abort too.
+TEST_CASE("gpu endings: beside a graph, what NCCL does not come to an end of revoking is left, and never aborted",
+          "[gpu]") {
+  int version = 0;
+  if (ncclGetVersion(&version) != ncclSuccess || version < 22807) return;  // it cannot revoke
+  fake_nccl_reset();
+  fail_beside_a_graph([](Group& group, const GpuArray<float>& data, int gpu) {
+    fake_nccl_hang(gpu, 1);
+    fake_nccl_hang_revoke(-1);
+    expect_error(ErrorCode::timeout, "", [&] { group.allreduce(data, {.timeout = 400ms}); });
+    fake_nccl_release_aborts();  // or the memory of `data` would wait for what hangs
+  });
+  CHECK(fake_nccl_calls("ncclCommAbort") == 0);
+  forget_faults();
+}
+
 TEST_CASE("gpu endings: a group that ends before its graphs holds nobody up", "[gpu]") {
   fail_beside_a_graph([](Group& group, const GpuArray<float>&, int) { group.barrier(); });
 }
 
 // NCCL ends the work of all that share connections when it aborts one of them, and says nothing.
 TEST_CASE("gpu endings: a group that NCCL does not end leaves those alone that it shares with", "[gpu]") {
+  const AsNccl ends;
   std::latch ended(1);  // the fault is for whichever thread comes first
   const auto outcomes = run_threads(2, [&ended](int rank, Context& context) {
     const OnGpu current(rank);
@@ -110,6 +131,29 @@ TEST_CASE("gpu endings: a group that NCCL does not end leaves those alone that i
   });
   forget_faults();
   check_good_soon(outcomes, 12);
+}
+
+// Each of them would take as long as all may.
+TEST_CASE("gpu endings: several communicators that NCCL does not come to revoke hold a call up as one does", "[gpu]") {
+  int version = 0;
+  if (ncclGetVersion(&version) != ncclSuccess || version < 22807) return;  // it cannot revoke
+  const auto outcomes = run_multi(2, 4, [](Group& group, const Gpus& gpus) {
+    const MultiArray<int> data(gpus, 8, 1);
+    group.allreduce_multigpu(data.views());
+    group.barrier();
+    if (group.rank() == 0) {
+      fake_nccl_hang_revoke_call(-1);
+      fake_nccl_fail("ncclAllReduce", ncclSystemError, 1);
+    }
+    const std::string error = error_of([&] {
+                                group.barrier();
+                                group.barrier();
+                              }).what();
+    expect(has(error, "NCCL"), error);
+    fake_nccl_release_aborts();  // or the memory of `data` would wait for what hangs
+  });
+  check_good_soon(outcomes, 10);
+  forget_faults();
 }
 
 }  // namespace

@@ -10,6 +10,19 @@
 
 namespace col::test {
 
+// A tenth of what NCCL takes: most cases are about something else. AsNccl is for those that are about ends.
+inline constexpr int kQuickLook = 50, kNcclsLook = 500;
+inline const bool kEndsQuickly = (fake_nccl_look_every(kQuickLook), true);
+
+// For as long as it lives, a communicator takes as long to end as NCCL's.
+class AsNccl {
+ public:
+  AsNccl() { fake_nccl_look_every(kNcclsLook); }
+  ~AsNccl() { fake_nccl_look_every(kQuickLook); }
+  AsNccl(const AsNccl&) = delete;
+  AsNccl& operator=(const AsNccl&) = delete;
+};
+
 inline void check_none_alive(std::initializer_list<const char*> of_cuda, std::initializer_list<const char*> of_nccl) {
   for (const char* what : of_cuda) {
     INFO(what);

@@ -385,6 +385,7 @@ void give_up_what_hangs(void prepare() = [] {}) {
 
 TEST_CASE("gpu faults: what never ends is given up at its deadline: revoked where NCCL can, and aborted elsewhere",
           "[gpu]") {
+  const AsNccl ends;
   fake_nccl_reset();
   give_up_what_hangs();
   CHECK(fake_nccl_calls("ncclCommRevoke") == (can_revoke() ? 2 : 0));
@@ -392,6 +393,7 @@ TEST_CASE("gpu faults: what never ends is given up at its deadline: revoked wher
 }
 
 TEST_CASE("gpu faults: where revoking fails, or does not end, the communicator is aborted", "[gpu]") {
+  const AsNccl ends;
   fake_nccl_reset();
   SECTION("it fails") {
     for (const int nth : {1, 2}) fake_nccl_fail("ncclCommRevoke", ncclInternalError, nth);

@@ -5,6 +5,8 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "conformance/gpu/multi_gpu_calls.hpp"
@@ -81,6 +83,28 @@ TEST_CASE("multi-gpu processes: ranks that do not agree are told", "[gpu]") {
                                       }));
   check_all(outcomes,
             {.code = ErrorCode::mismatch, .rank = 2, .says = "rank 2 called broadcast_multigpu", .within = 10});
+}
+
+TEST_CASE("gpu processes: ranks with different NCCLs are told so", "[gpu]") {
+  const auto outcomes = run_processes(2, [](int rank, Context& context) {
+    ::setenv("FAKE_NCCL_VERSION", rank == 0 ? "22809" : "22907", 1);
+    const OnGpu current(rank);
+    context.init_group({.name = "g", .rank = rank, .world_size = 2, .backend = Backend::nccl});
+  });
+  check_all(outcomes,
+            {.code = ErrorCode::mismatch, .says = "rank 0: NCCL 2.28.9, no settings of NCCL; rank 1: NCCL 2.29.7"});
+}
+
+TEST_CASE("gpu processes: NCCL gets the interfaces that col is told, unless it is told its own", "[gpu]") {
+  check_good(run_processes(2, [](int rank, Context& context) {
+    ::setenv("COL_SOCKET_IFNAME", "none_of_that_name,lo", 1);
+    if (rank == 1) ::setenv("NCCL_SOCKET_IFNAME", "eth", 1);
+    const OnGpu current(rank);
+    Group group = context.init_group({.name = "g", .rank = rank, .world_size = 2, .backend = Backend::nccl});
+    const char* const told = ::getenv("NCCL_SOCKET_IFNAME");
+    expect(told != nullptr && std::string(told) == (rank == 0 ? "=lo" : "eth"), told != nullptr ? told : "nothing");
+    group.barrier();
+  }));
 }
 
 TEST_CASE("gpu processes: a rank is killed, and the others go on with their GPUs", "[gpu]") {

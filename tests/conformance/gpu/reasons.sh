@@ -27,6 +27,20 @@ says "^no NCCL: $work/none: cannot open" "${gpu[@]}" "COL_NCCL_LIBRARY=$work/non
 says 'is version 2\.18\.3, and 2\.19 to 2\.x serve; name another with COL_NCCL_LIBRARY' "${gpu[@]}" FAKE_NCCL_VERSION=21803
 says 'is version 3\.0\.0' "${gpu[@]}" FAKE_NCCL_VERSION=30000
 says '^available$' "${gpu[@]}" FAKE_NCCL_VERSION=21900
+says 'NCCL_COMM_BLOCKING=1 makes NCCL wait inside its calls.*unset it' "${gpu[@]}" NCCL_COMM_BLOCKING=1
+says '^available$' "${gpu[@]}" NCCL_COMM_BLOCKING=0
+# NCCL's own wheel, beside col's; and a CUDA toolkit of the user's.
+site=$work/site-packages
+mkdir -p "$site/col/lib" "$site/nvidia/nccl/lib" "$work/home/lib64"
+cp "$MODULES/libcol_nccl.so" "$site/col/lib/"
+cp "$FAKE_NCCL" "$site/nvidia/nccl/lib/libnccl.so.2"
+cp "$FAKE_NCCL" "$work/home/lib64/libnccl.so.2"
+mkdir "$work/cuda_alone"
+cp -L "$FAKE_CUDA/libcuda.so.1" "$work/cuda_alone/"
+if ! LD_LIBRARY_PATH=$work/cuda_alone python3 -c 'import ctypes; ctypes.CDLL("libnccl.so.2")' 2>/dev/null; then
+  says '^available$' "LD_LIBRARY_PATH=$work/cuda_alone" "COL_PLUGIN_PATH=$site/col/lib"
+  says '^available$' "LD_LIBRARY_PATH=$work/cuda_alone" "CUDA_HOME=$work/home"
+fi
 mkdir "$work/other" "$work/none_of_it" "$work/broken"
 cp "$OTHER_BUILD" "$work/other/libcol_nccl.so"
 says 'belongs to another build of col \(0\.0\.0 another build, this is .+\); install both from one build' "COL_PLUGIN_PATH=$work/other"

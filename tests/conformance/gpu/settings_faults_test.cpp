@@ -98,7 +98,7 @@ TEST_CASE("gpu settings: what does not fit is an error on the rank that says it,
       join_with(context, rank, rank == 1 ? settings : "");
     });
     check_ending(alone[1], {.code = ErrorCode::invalid_argument, .says = says});
-    check_ending(alone[0], {.code = ErrorCode::mismatch, .says = "rank 1: settings of NCCL that are in error"});
+    check_ending(alone[0], {.code = ErrorCode::mismatch, .says = "settings of NCCL that are in error"});
   }
   check_nothing_left();
 }
@@ -108,7 +108,7 @@ TEST_CASE("gpu settings: ranks that name different ones are a mismatch", "[gpu]"
     const OnGpu current(rank);
     join_with(context, rank, rank == 0 ? "max_ctas=8" : "max_ctas=9");
   });
-  check_all(outcomes, {.code = ErrorCode::mismatch, .says = "rank 0: the settings max_ctas=8 of NCCL; rank 1: "});
+  check_all(outcomes, {.code = ErrorCode::mismatch, .says = "the settings max_ctas=8 of NCCL; rank 1: "});
 }
 
 TEST_CASE("gpu settings: what this NCCL is too old for is unavailable, and what it has is set", "[gpu]") {

@@ -55,11 +55,22 @@ TEST_CASE("gpu sharing: a group that names no backend gets nccl where NCCL serve
   }));
 }
 
+// Where NCCL takes parts of one GPU for one device. Elsewhere they are devices.
+TEST_CASE("gpu parts: ranks on parts of one GPU share it for an older NCCL", "[gpu]") {
+  const char* const parts = std::getenv("FAKE_GPU_MIG");
+  if (parts == nullptr || std::string(parts) != "1" || is_new()) return;
+  check_all(run_gpu_ranks({.count = 2, .backend = Backend::nccl}, [](Group&, int) {}),
+            {.code = ErrorCode::unavailable, .says = "ranks 0 and 1 are on one GPU"});
+  check_good(run_gpu_ranks({.count = 2, .backend = Backend::automatic},
+                           [](Group& group, int) { expect(group.backend() == "shm", "NCCL would refuse them"); }));
+}
+
 TEST_CASE("gpu sharing: a group of backend nccl says what NCCL needs", "[gpu]") {
   const auto outcomes = run_shared(Backend::nccl, check_sum);
   if (is_new() && is_told()) return check_good(outcomes);
-  check_all(outcomes,
-            {.code = ErrorCode::unavailable, .rank = 1, .says = "ranks 0 and 1 are on one GPU (00fafafa-fafa-"});
+  // As NCCL tells GPUs apart.
+  const std::string says = is_new() ? "(00fafafa-fafa-" : "(0000:01:00.0)";
+  check_all(outcomes, {.code = ErrorCode::unavailable, .rank = 1, .says = "ranks 0 and 1 are on one GPU " + says});
   for (const Outcome& outcome : outcomes) {
     CHECK(has(outcome.text, is_new() ? "only with NCCL_MULTI_RANK_GPU_ENABLE=1" : "2.30.3 is the first"));
     CHECK(has(outcome.text, "--gpus-per-rank"));

@@ -97,6 +97,9 @@ TEST_CASE("async: a wait that was given up goes on, and a later one succeeds", "
     if (group.rank() == 0) {
       Work work = group.iallreduce(in, out);
       expect(!work.wait_for(30ms));
+      const Error late = work.overdue(30ms);
+      expect(late.code() == ErrorCode::timeout && late.rank() == 1, late.what());
+      expect(late.message().find("has not ended after 30ms: rank 1 ") != std::string::npos, late.what());
       expect(!work.test());
       expect(!work.wait_for(0ms));
       context.spec().store->set("gave up", "");
@@ -331,6 +334,7 @@ TEST_CASE("async ends: the timeout of a wait counts from the wait, and breaks th
     std::vector<int> in(10, 1), out(in.size());
     Work work = group.iallreduce(in, out, {.timeout = 300ms});
     expect(!work.wait_for(500ms));  // longer than the operation's timeout, and not the end of it
+    expect(work.overdue(500ms).rank() == 1);
     const Error error = error_of([&] { work.wait(); });
     expect(error.code() == ErrorCode::timeout && error.rank() == 1, error.what());
     expect(error_of([&] { work.wait(); }).code() == ErrorCode::timeout);

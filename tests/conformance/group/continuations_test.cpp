@@ -173,9 +173,13 @@ TEST_CASE("then: an operation that nobody waits for times out, and names who is 
 TEST_CASE("then: a function that takes long times its waits out, and breaks nothing", "[group][async]") {
   threads_on_each_backend(2, [](Group& group) {
     std::vector<int> in(100, 1), out(in.size());
-    std::promise<void> go;
-    auto may_end = go.get_future().share();
-    Work after = group.iallreduce(in, out, {.timeout = 400ms}).then([&](const auto&) { may_end.wait(); });
+    std::promise<void> begun, go;
+    Work after =
+        group.iallreduce(in, out, {.timeout = 400ms}).then([&begun, may_end = go.get_future().share()](const auto&) {
+          begun.set_value();
+          may_end.wait();
+        });
+    expect(begun.get_future().wait_for(20s) == std::future_status::ready, "the function runs");
     expect(!after.wait_for(10ms) && !after.test());
     expect_error(ErrorCode::timeout, "the function given to Work::then()", [&] { after.wait(); });
     std::vector<Work> works{after};
@@ -431,7 +435,7 @@ TEST_CASE("then: threads that only ask do not race with the next operation", "[g
   });
 }
 
-TEST_CASE("a context ends while another thread is in a call of its group", "[group]") {
+TEST_CASE("a context ends while another thread is in a call of its group", "[group][rest]") {
   threads_on_each_backend(2, [](Group& group, Context& context) {
     ContextSpec spec = context.spec();
     spec.job_id += "second " + std::string(group.backend());

@@ -79,6 +79,59 @@ TEST_CASE("failures: a rank that leaves with operations unfinished is named", "[
   });
 }
 
+// Ends rank 1 of `group` behind a call there, and lets the others wait for it in another group of the same ranks.
+struct EndedElsewhere {
+  std::function<void(Group& group, Group& other)> last_calls;
+  std::function<void()> end;
+  std::function<void(Group&)> waits;
+
+  void operator()(Group& group) const {
+    Group other = group.dup();
+    other.barrier();
+    last_calls(group, other);
+    if (group.rank() == 1) end();
+    waits(other);
+  }
+};
+
+TEST_CASE("failures: a rank that ends behind a call of another group is missed in this one", "[group]") {
+  const auto barrier = [](Group& group, Group&) { group.barrier(); };
+  const auto message = [](Group& group, Group&) {
+    std::vector<int> data(10);
+    if (group.rank() == 1) group.send(data, 0);
+    if (group.rank() == 0) group.recv(data, 1);
+  };
+  std::vector<float> kept(500000);
+  const auto started = [&](Group& group, Group& other) {
+    if (group.rank() == 1) static_cast<void>(other.iallreduce(kept, kept));
+    group.barrier();
+  };
+  const auto allreduce = [](std::size_t count, const char* algorithm = "") {
+    return [=](Group& group) {
+      std::vector<float> data(count);
+      group.allreduce(data, {.algorithm = algorithm});
+    };
+  };
+  const auto iallreduce = [](Group& group) {
+    std::vector<float> data(10);
+    group.iallreduce(data, data).wait();
+  };
+  const auto exits = [] { _exit(86); };
+  const auto dies = [] { kill(getpid(), SIGKILL); };
+  const Judge judge = others_tell_of(1, ErrorCode::peer_lost, 5);
+  processes_on_each_backend(kFailingRanks, judge, EndedElsewhere{barrier, exits, allreduce(10)});
+  processes_on_each_backend(kFailingRanks, judge, EndedElsewhere{barrier, dies, iallreduce});
+  processes_on_each_backend(kFailingRanks, judge, EndedElsewhere{message, exits, allreduce(10, "ring")});
+  processes_on_each_backend(2, judge, EndedElsewhere{started, dies, allreduce(kept.size())});
+  // One that has left that group in good order before has made other calls than the others.
+  const auto leaves = [](Group& group, Group& other) {
+    if (group.rank() == 1) other.destroy();
+    group.barrier();
+  };
+  processes_on_each_backend(kFailingRanks, others_tell_of(1, ErrorCode::mismatch, 5),
+                            EndedElsewhere{leaves, dies, allreduce(10)});
+}
+
 TEST_CASE("failures: a rank that calls something else is named on all ranks", "[group]") {
   const Judge judge = all_end({.code = ErrorCode::mismatch, .rank = 3, .within = 3});
   processes_on_each_backend(kFailingRanks, judge, [](Group& group) {

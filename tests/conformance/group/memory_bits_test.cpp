@@ -118,7 +118,7 @@ class Program {
   unsigned salt_ = 0;
 };
 
-TEST_CASE("memory: every collective gives the same bits on it as on private memory", "[group][memory]") {
+TEST_CASE("memory: every collective gives the same bits on it as on private memory", "[group][memory][rest]") {
   for (const int n : kInstrumented ? std::vector{3} : std::vector{1, 2, 3, 8}) {
     for (const bool in_place : {false, true}) {
       threads_on_each_backend(n, [&](Group& group) {
@@ -179,7 +179,7 @@ TEST_CASE("memory: the same bits when calls are compared first, and when a threa
   }
 }
 
-TEST_CASE("memory: random programs of alloc, free and calls", "[group][memory]") {
+TEST_CASE("memory: random programs of alloc, free and calls", "[group][memory][rest]") {
   const unsigned seed = std::random_device()();
   for (const int n : kInstrumented ? std::vector{3} : std::vector{1, 2, 3, 4}) {
     INFO("seed " << seed);

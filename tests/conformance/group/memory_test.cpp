@@ -1,5 +1,6 @@
 // Memory from alloc(): what it is, what alloc() and free() refuse, and that nothing is left of what was freed.
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <new>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -428,7 +430,7 @@ TEST_CASE("memory: threads allocate and free in groups of their own, and free ea
   });
 }
 
-TEST_CASE("memory: thousands of allocations leave no mapping, no descriptor and no bytes", "[group][memory]") {
+TEST_CASE("memory: thousands of allocations leave no mapping, no descriptor and no bytes", "[group][memory][rest]") {
   for (const int n : {2, 3}) {
     processes_on_each_backend(n, [](Group& group) {
       std::mt19937 own(static_cast<unsigned>(group.rank()));
@@ -530,6 +532,31 @@ TEST_CASE("memory: free waits for a reduction that frees memory, too", "[group]"
     }
     group.barrier();
   });
+}
+
+// Private memory at first, and then memory that both ranks have, at the same address: the call is the same.
+TEST_CASE("memory: a call that comes again finds other memory in the old place", "[group]") {
+  constexpr std::size_t kCount = 100, kBytes = 4096;
+  const int file = ::memfd_create("common", MFD_CLOEXEC);
+  REQUIRE(file >= 0);
+  REQUIRE(::ftruncate(file, kBytes) == 0);
+  processes_on_each_backend(2, check_good, [&](Group& group) {
+    if (group.backend() != "shm") return;
+    constexpr int kRights = PROT_READ | PROT_WRITE;
+    auto* const place = static_cast<double*>(::mmap(nullptr, kBytes, kRights, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    const std::span<double> data(place, kCount);
+    const auto sum = [&](bool fills) {
+      if (fills) std::fill(data.begin(), data.end(), 1.0);
+      group.barrier();
+      group.allreduce(data);
+      expect(std::all_of(data.begin(), data.end(), [](double value) { return value == 2; }));
+      group.barrier();
+    };
+    for (int round = 0; round < 3; ++round) sum(true);
+    expect(::mmap(place, kBytes, kRights, MAP_SHARED | MAP_FIXED, file, 0) == place);
+    for (int round = 0; round < 200; ++round) sum(group.rank() == 0);
+  });
+  ::close(file);
 }
 
 }  // namespace

@@ -202,10 +202,35 @@ TEST_CASE("in flight: the first call that differs is named on every rank, whatev
                                .within = 10});  // within a second on a quiet machine
   for (const MismatchCase& c : cases()) {
     INFO(c.what);
+    // They outlive the contexts: an error of the other group may leave the first call under way.
+    std::array<std::array<std::vector<int>, 3>, kMismatchingRanks> buffers;
     play_on_each_backend(judge, [&](Group& group, Group& other, bool odd) {
-      std::vector<int> in(odd ? 9 : 8, 1), out(in.size()), next(1000, 1);
+      auto& [in, out, next] = buffers[static_cast<std::size_t>(group.rank())];
+      in.assign(odd ? 9 : 8, 1);
+      out.assign(in.size(), 0);
+      next.assign(1000, 1);
       Work first = group.iallreduce(in, out, {.op = c.op});
       c.go_on(group, other, odd, first, next);
+    });
+  }
+}
+
+TEST_CASE("in flight: a message that does not fit is told, whatever is waited for", "[group][async]") {
+  const Judge judge = all_end({.code = ErrorCode::mismatch, .says = "rank 1 sent 16 bytes"});
+  for (const int awaited : {1, 0}) {  // 0: which may be on the receiver's host, and then comes another way
+    INFO("rank 2 waits for rank " << awaited);
+    threads_on_each_backend(3, judge, [&](Group& group) {
+      const std::vector<int> four(4);
+      std::vector<int> small(2), larger(4);
+      if (group.rank() == 2) {
+        Work first = group.irecv(small, 1), second = group.irecv(larger, awaited);
+        group.barrier();
+        second.wait();
+      } else {
+        group.barrier();
+        if (group.rank() == 1) group.send(four, 2);
+        group.recv(small, 2);  // which nobody sends
+      }
     });
   }
 }
@@ -251,6 +276,38 @@ TEST_CASE("in flight: who leaves because of an error tells it in its other group
       other.allreduce(data);  // where nobody else comes
     else
       group.reduce(std::span(data).first(odd ? 7 : 8), {.root = 1});
+  });
+}
+
+// Rank 2 makes one call too few of this group, and nothing else is wrong with it.
+void leave_too_early(Group& group, bool odd) {
+  std::vector<int> data(8);
+  group.allreduce(data);
+  if (!odd) group.allreduce(data);
+}
+
+TEST_CASE("in flight: an error after which a rank has gone on is not why it leaves", "[group]") {
+  const Judge judge = somebody_says("rank 2 called nothing more, and left the group");
+  for (const bool destroys : {true, false}) {
+    INFO((destroys ? "the broken group is destroyed" : "the broken group stays"));
+    play_on_each_backend(judge, [&](Group& group, Group& other, bool odd) {
+      std::vector<int> data(8);
+      expect_error(ErrorCode::mismatch, "", [&] { other.allreduce(std::span(data).first(odd ? 7 : 8)); });
+      if (destroys) other.destroy();
+      leave_too_early(group, odd);
+    });
+  }
+}
+
+TEST_CASE("in flight: an error before a group was made is not why a rank leaves that", "[group]") {
+  const Judge judge = somebody_says("rank 2 called nothing more, and left the group");
+  play_on_each_backend(judge, [&](Group& group, Group& other, bool odd) {
+    std::vector<int> data(8);
+    expect_error(ErrorCode::mismatch, "", [&] { other.allreduce(std::span(data).first(odd ? 7 : 8)); });
+    Group later = group.dup();
+    other.destroy();
+    leave_too_early(later, odd);
+    later.destroy();
   });
 }
 

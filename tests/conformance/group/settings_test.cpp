@@ -241,14 +241,15 @@ TEST_CASE("settings: explain() names the rule of the built-in table, and what ru
 }
 
 TEST_CASE("settings: COL_BACKEND is the backend of groups for which the program names none", "[group]") {
-  for (const std::string& backend : usable_backends()) {
+  const std::vector<std::string> usable = usable_backends();
+  for (const std::string& backend : usable) {
     const Setting setting("COL_BACKEND", backend);
     INFO(backend);
     check_good(run_threads(2, [&](int rank, Context& context) {
       Group world = context.init_group({.rank = rank, .world_size = 2});
       expect(world.backend() == backend, std::string(world.backend()));
       expect(world.dup().backend() == backend);
-      for (const std::string& named : usable_backends()) {
+      for (const std::string& named : usable) {
         Group other = context.init_group({.name = named, .rank = rank, .world_size = 2, .backend_name = named});
         expect(other.backend() == named, "what the program names wins");
       }

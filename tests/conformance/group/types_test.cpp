@@ -148,7 +148,13 @@ void check_size(Group& group, std::size_t size) {
   }
 }
 
-TEST_CASE("types: opaque elements of any size move and are never cut", "[group]") {
+TEST_CASE("types: opaque elements move and are never cut", "[group]") {
+  threads_on_each_backend(3, [](Group& group) {
+    for (const std::size_t size : {3, 256, 1000}) check_size(group, size);
+  });
+}
+
+TEST_CASE("types: opaque elements of any size move and are never cut", "[group][rest]") {
   for (const int n : {1, 2, 5}) {
     threads_on_each_backend(n, [](Group& group) {
       for (const std::size_t size : {1, 3, 16, 255, 256, 1000}) check_size(group, size);

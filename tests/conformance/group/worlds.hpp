@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -23,8 +25,19 @@
 
 namespace col::test {
 
+// COL_TEST_BACKENDS, a list: a test that names its backends does not pass because it found none. Empty: all that are
+// usable.
+inline std::vector<std::string> named_backends() {
+  const char* const text = std::getenv("COL_TEST_BACKENDS");
+  std::vector<std::string> names;
+  std::istringstream list(text != nullptr ? text : "");
+  for (std::string name; std::getline(list, name, ',');) names.push_back(name);
+  return names;
+}
+
 // For host memory: all that this build has and this machine can use, and ranks that are divided among hosts in two
-// ways, in one of them over UCX, too. Between ranks of one host, "hosts" itself is another name of shm.
+// ways, in one of them over UCX, too; or those of them that COL_TEST_BACKENDS names. Between ranks of one host, "hosts"
+// itself is another name of shm.
 inline std::vector<std::string> usable_backends() {
   register_divided_hosts();
   std::vector<std::string> names;
@@ -33,14 +46,10 @@ inline std::vector<std::string> usable_backends() {
     const BackendFactory& factory = *find_backend(name);
     if (!factory.unavailable_reason() && factory.device() == Device::Type::cpu) names.push_back(name);
   }
-  // A build that has them must not pass because it found nothing to test.
-#ifdef COL_EXPECT_GLOO
-  REQUIRE(std::find(names.begin(), names.end(), "gloo") != names.end());
-#endif
-#ifdef COL_EXPECT_UCX
-  REQUIRE(std::find(names.begin(), names.end(), "ucx") != names.end());
-#endif
-  return names;
+  const std::vector<std::string> named = named_backends();
+  for (const std::string& name : named)
+    expect(std::find(names.begin(), names.end(), name) != names.end(), "COL_TEST_BACKENDS: " + name + " is not usable");
+  return named.empty() ? names : named;
 }
 
 // What a rank does on one backend. A body takes the group "default", which the rank has joined by then, and the context

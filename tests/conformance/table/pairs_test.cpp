@@ -64,10 +64,10 @@ void run_pairs(std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("pairs: every pair of circumstances is right", "[table]") {
+TEST_CASE("pairs: every pair of circumstances is right", "[table][rest]") {
   run_pairs(kPairsSeed);
 }
 
-TEST_CASE("pairs: every pair of circumstances is right with other inputs each time", "[table]") {
+TEST_CASE("pairs: every pair of circumstances is right with other inputs each time", "[table][rest]") {
   run_pairs(fresh_seed());
 }

@@ -140,7 +140,10 @@ class Player {
 }  // namespace
 
 void play(const Job& job, int rank, col::Context& context, Told& told) {
-  Player(job, rank, context, told).play();
+  // Its memory outlives the context: after an error of one group, calls of the other one may be under way. The process
+  // ends without running destructors.
+  static std::optional<Player> player;
+  player.emplace(job, rank, context, told).play();
 }
 
 }  // namespace mismatches

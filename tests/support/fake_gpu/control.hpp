@@ -49,8 +49,15 @@ void fake_nccl_async_error(int rank, int code);
 // The `nth` next launch (an operation or a whole group) of such communicators never ends by itself: only abort or
 // revoke ends it.
 void fake_nccl_hang(int rank, int nth);
-// From now on, revoking such communicators never ends by itself: only abort ends it, and what runs.
+// From now on, revoking such communicators never ends by itself: only abort ends it, and what runs, or
+// fake_nccl_release_aborts().
 void fake_nccl_hang_revoke(int rank);
+// From now on, the call that revokes such communicators returns only after fake_nccl_release_aborts().
+void fake_nccl_hang_revoke_call(int rank);
+// How long the threads of communicators sleep from now on between two looks whether they are to end: for that long, and
+// a fifth at most, takes a revoke, and up to that long a destroy, at times. It is 500 at first, as NCCL has it, and
+// fake_nccl_reset() leaves it.
+void fake_nccl_look_every(int milliseconds);
 // Aborting such communicators ends only by fake_nccl_release_aborts(), which ends all that hang by then.
 void fake_nccl_hang_abort(int rank);
 void fake_nccl_release_aborts(void);

@@ -241,6 +241,8 @@ TEST_CASE("draw: a wrong command line is one sentence", "[colbench]") {
   CHECK(has(complaint_of(run_draw, {}), "--algorithm"));
   CHECK(has(complaint_of(run_draw, {"--algorithm", "mts"}), "did you mean 'mst'"));
   CHECK(has(complaint_of(run_draw, {"--algorithm", "mst", "-n", "65"}), "64"));
+  CHECK(has(complaint_of(run_draw, {"--algorithm", "mst", "-n", "0"}), "-n takes a whole number"));
+  CHECK(has(complaint_of(run_draw, {"--algorithm", "mst", "--output", "a.pdf"}), "--output a.pdf"));
   CHECK(has(complaint_of(run_draw, {"--algorithm", "mst", "-n", "9"}), "draw 8 or fewer"));
   CHECK(has(complaint_of(run_draw, {"--algorithm", "mst", "-o", "mst.pdf"}), ".svg"));
   CHECK(has(complaint_of(run_draw, {"--algorithm", "mst", "--root", "1"}), "no root"));

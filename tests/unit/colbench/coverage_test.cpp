@@ -111,7 +111,7 @@ Found found_with(const Model& model) {
 }  // namespace
 
 TEST_CASE("coverage: the 95 % interval holds the true median of the launches, also where the machine drifts",
-          "[colbench]") {
+          "[colbench][rest]") {
   fmt::print("seed {}, {} draws each\n", kSeed, kDraws);
   for (const Model& model : {kAlike, kSteady, kLoud, kModes, kDrift, kShort}) {
     const Found found = found_with(model);
@@ -148,7 +148,7 @@ TEST_CASE("coverage: so few launches as give an interval at all hold the median 
 }
 
 TEST_CASE("coverage: the same against itself is undecided in 19 of 20 comparisons of drifting runs, and 15 % is found",
-          "[colbench]") {
+          "[colbench][rest]") {
   for (const Model& model : {kSteady, kModes, kDrift, kShort}) {
     std::mt19937_64 random(kSeed);
     int undecided = 0, found = 0;

@@ -111,6 +111,27 @@ TEST_CASE("colbench options: what is wrong is said with what to write instead", 
   CHECK(refusal({"allreduce", "-n", "2"}) == "nothing");
 }
 
+TEST_CASE("colbench options: errors name options as they were written", "[colbench]") {
+  CHECK(refusal({"-n", "2", "-n", "3"}) == "-n was given twice; give it once");
+  CHECK(refusal({"--np=2", "--np=3"}) == "--np was given twice; give it once");
+  CHECK(refusal({"-n", "2", "--ranks", "3"}) == "--ranks was given twice (first by -n); give it once");
+  CHECK_THAT(refusal({"--np", "0"}), Contains("--np takes a whole number"));
+  CHECK_THAT(refusal({"-c", "2"}), Contains("-c takes a whole number"));
+  CHECK_THAT(refusal({"--warmup_iters", "0"}), Contains("--warmup_iters takes a whole number"));
+  CHECK_THAT(refusal({"-b", "8", "--np", "0"}), Contains("--np takes a whole number"));
+  CHECK_THAT(refusal({"--maxbytes", "8"}), Contains("--maxbytes needs -b"));
+  CHECK_THAT(refusal({"--minbytes", "8", "--sizes", "8"}), Contains("--minbytes and --sizes say the same"));
+  std::vector<std::string> arguments = {"-n", "1,2", "--np=4"};
+  CHECK(complaint_of([&] { take_ranks(arguments); }) == "--np was given twice (first by -n); give it once");
+  for (const char* name : {"-n", "--ranks", "--np"}) {
+    arguments = {"a", name, "1,2"};
+    const auto taken = take_ranks(arguments);
+    REQUIRE(taken);
+    CHECK((taken->name == name && taken->value == "1,2"));
+    CHECK(arguments == std::vector<std::string>{"a"});
+  }
+}
+
 TEST_CASE("colbench options: on GPUs, messages go between any two kinds of memory", "[colbench]") {
   col::colbench::Request request;
   request.operations = {Operation::allreduce, Operation::pingpong};

@@ -3,13 +3,13 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "colbench/commands/command.hpp"
 #include "colbench/commands/options.hpp"
-#include "colbench/p2p/bisect.hpp"
 #include "colbench/p2p/heat_map.hpp"
 #include "colbench/p2p/outliers.hpp"
 #include "common/text.hpp"
@@ -45,8 +45,8 @@ std::set<int> ranks_of(const Outliers& outliers) {
   return ranks;
 }
 
-std::set<RankPair> pairs_of(const Outliers& outliers) {
-  std::set<RankPair> pairs;
+std::set<std::pair<int, int>> pairs_of(const Outliers& outliers) {
+  std::set<std::pair<int, int>> pairs;
   for (const auto& slow : outliers.pairs) pairs.emplace(slow.time.first, slow.time.second);
   return pairs;
 }
@@ -94,12 +94,12 @@ TEST_CASE("outliers: a slow pair between good ranks is named as a pair", "[colbe
   const auto slow_pair = [](int a, int b) { return a == 2 && b == 5 ? 2.0 : 1.0; };
   const Outliers found = find_outliers(8, all_pairs(8, slow_pair));
   CHECK(found.ranks.empty());
-  CHECK(pairs_of(found) == std::set<RankPair>{{2, 5}});
+  CHECK(pairs_of(found) == std::set<std::pair<int, int>>{{2, 5}});
   CHECK(has(outlier_text(found, "x"), "ranks 2 and 5 are slow with each other"));
   const auto both = [&](int a, int b) { return a == 0 ? 4.0 : slow_pair(a, b); };
   const Outliers mixed = find_outliers(8, all_pairs(8, both));
   CHECK(ranks_of(mixed) == std::set{0});
-  CHECK(pairs_of(mixed) == std::set<RankPair>{{2, 5}});
+  CHECK(pairs_of(mixed) == std::set<std::pair<int, int>>{{2, 5}});
 }
 
 TEST_CASE("outliers: two sockets are no outliers, nor is what only noise may have made slow", "[colbench]") {
@@ -221,138 +221,11 @@ TEST_CASE("heat map: the page has a shaded cell for every pair, and nothing from
   for (const char* outside : {"http:", "https:", "src=", "href=\"h", "url("}) CHECK_FALSE(has(page, outside));
 }
 
-TEST_CASE("cuts: a bisection of any number of ranks has as many pairs as fit", "[colbench]") {
-  for (int ranks = 2; ranks <= 17; ++ranks) {
-    INFO(ranks << " ranks");
-    const std::vector<RankPair> pairs = pairs_at_once("bisect", ranks);
-    CHECK(pairs.size() == static_cast<std::size_t>(ranks / 2));
-    std::set<int> seen;
-    int largest_first = 0, least_second = ranks;
-    for (const auto& [first, second] : pairs) {
-      CHECK(seen.insert(first).second);
-      CHECK(seen.insert(second).second);
-      largest_first = std::max(largest_first, first);
-      least_second = std::min(least_second, second);
-    }
-    CHECK(largest_first < least_second);  // the sides do not mix
-  }
-}
-
-TEST_CASE("cuts: there is one for each bit of the rank, and no two are the same", "[colbench]") {
-  const std::vector<Cut> cuts = cuts_of(8);
-  REQUIRE(cuts.size() == 3);
-  CHECK(cuts[0].text == "ranks 0-3 against 4-7");
-  CHECK(cuts[0].pairs == std::vector<RankPair>{{0, 4}, {1, 5}, {2, 6}, {3, 7}});
-  CHECK(cuts[1].groups == "bisect:1");
-  CHECK(cuts[1].text == "even ranks against odd");
-  CHECK(cuts[1].pairs == std::vector<RankPair>{{0, 1}, {2, 3}, {4, 5}, {6, 7}});
-  CHECK(cuts[2].pairs == std::vector<RankPair>{{0, 2}, {1, 3}, {4, 6}, {5, 7}});
-  CHECK(cuts_of(2).size() == 1);
-  for (int ranks = 2; ranks <= 17; ++ranks) {
-    for (const Cut& cut : cuts_of(ranks)) {
-      INFO(ranks << " ranks, " << cut.groups);
-      CHECK_FALSE(cut.pairs.empty());
-      std::set<int> seen;
-      for (const auto& [first, second] : cut.pairs) {
-        CHECK(first < second);
-        CHECK(second < ranks);
-        CHECK(seen.insert(first).second);  // nobody has two partners at once
-        CHECK(seen.insert(second).second);
-      }
-    }
-  }
-}
-
-TEST_CASE("cuts: the pairs of the search find any slow rank, with fewer pairs than there are", "[colbench]") {
-  for (int ranks = 3; ranks <= 33; ++ranks) {
-    const std::vector<RankPair> searched = search_pairs(ranks);
-    if (ranks >= 8) CHECK(searched.size() < static_cast<std::size_t>(ranks * (ranks - 1) / 2));
-    for (int slow = 0; slow < ranks; ++slow) {
-      INFO(ranks << " ranks, " << slow << " slow");
-      std::vector<PairTime> times = all_pairs(ranks, slow_ranks({slow}, 2));
-      std::erase_if(times, [&](const PairTime& time) {
-        return std::find(searched.begin(), searched.end(), RankPair(time.first, time.second)) == searched.end();
-      });
-      const Outliers found = find_outliers(ranks, times);
-      CHECK(ranks_of(found) == std::set{slow});
-      CHECK(found.pairs.empty());
-    }
-  }
-}
-
-namespace {
-
-constexpr std::size_t kBytes = 1 << 20;
-
-// A network in which every pair alone needs `alone`, and all of a cut at once `together` each.
-std::vector<Cell> cut_cells(int ranks, const Slowness& alone, const std::function<double(const Cut&)>& together) {
-  std::vector<Cell> cells;
-  const CellSpec spec{.operation = Operation::bidirectional, .dtype = DType::uint8, .bytes = kBytes, .ranks = ranks};
-  for (const Cut& cut : cuts_of(ranks)) {
-    cells.push_back(cell_of(spec, 1e-3 * together(cut)));
-    cells.back().spec.groups = cut.groups;
-  }
-  for (const auto& [a, b] : search_pairs(ranks)) {
-    cells.push_back(cell_of(spec, 1e-3 * alone(a, b)));
-    cells.back().spec.pair = std::pair(a, b);
-  }
-  return cells;
-}
-
-}  // namespace
-
-TEST_CASE("bisect: the bandwidth across the cut counts all pairs, both ways", "[colbench]") {
-  const auto cells = cut_cells(
-      8, [](int, int) { return 1.0; }, [](const Cut&) { return 2.0; });
-  const std::vector<CutResult> cuts = cut_results(cells, 8, kBytes);
-  REQUIRE(cuts.size() == 3);
-  for (const CutResult& cut : cuts) {
-    CHECK(cut.together == Approx(4 * 2 * kBytes / 2e-3).epsilon(0.01));
-    CHECK(cut.alone == Approx(4 * 2 * kBytes / 1e-3).epsilon(0.01));
-    CHECK(cut.best_pair == Approx(2 * kBytes / 1e-3).epsilon(0.01));
-  }
-  const std::string text = bisect_text(cells, 8, kBytes, {});
-  INFO(text);
-  CHECK(has(text, "bisection of 8 ranks, 1M messages both ways: 4.1"));
-  CHECK(has(text, "50 % of the sum"));
-  CHECK(has(text, "no pair and no rank is slower"));
-}
-
-TEST_CASE("bisect: a slow rank is found and explains its cuts", "[colbench]") {
-  const auto cells = cut_cells(8, slow_ranks({5}, 4), [](const Cut&) { return 4.0; });
-  const std::string text = bisect_text(cells, 8, kBytes, {});
-  INFO(text);
-  CHECK(has(text, "rank 5 is slow with everybody"));
-  CHECK_FALSE(has(text, "ranks 1 and 5"));
-}
-
-TEST_CASE("bisect: a slow cut whose pairs are good alone is said to share its limit", "[colbench]") {
-  const auto cells = cut_cells(
-      8, [](int, int) { return 1.0; }, [](const Cut& cut) { return cut.groups == "bisect" ? 3.0 : 1.0; });
-  const std::string text = bisect_text(cells, 8, kBytes, {});
-  INFO(text);
-  CHECK(has(text, "no pair and no rank is slower"));
-  CHECK(has(text, "the cut ranks 0-3 against 4-7 is slow"));
-  CHECK(has(text, "they share what limits them"));
-}
-
-TEST_CASE("bisect: what was not measured is a dash", "[colbench]") {
-  std::vector<Cell> cells = cut_cells(
-      4, [](int, int) { return 1.0; }, [](const Cut&) { return 1.0; });
-  cells[0].invalid = "wrong data";
-  cells.pop_back();
-  const std::vector<CutResult> cuts = cut_results(cells, 4, kBytes);
-  CHECK(cuts[0].together == 0);
-  CHECK(has(bisect_text(cells, 4, kBytes, {}), " -"));
-}
-
-TEST_CASE("pairs and bisect: a wrong command line is refused before anything starts", "[colbench]") {
-  for (const auto command : {&run_pairs, &run_bisect}) {
-    CHECK(has(complaint_of(command, {"-n", "1"}), "two ranks"));
-    CHECK(has(complaint_of(command, {"--plot", "x.svg"}), "no curves"));
-    CHECK(has(complaint_of(command, {"--json", "/no/such/directory/x.json"}), "/no/such/directory"));
-    CHECK(complaint_of(command, {"--size", "32X"}) != "nothing");
-    CHECK(complaint_of(command, {"allreduce"}) != "nothing");
-    CHECK(has(complaint_of(command, {"--sise", "8"}), "--size"));
-  }
+TEST_CASE("pairs: a wrong command line is refused before anything starts", "[colbench]") {
+  CHECK(has(complaint_of(&run_pairs, {"-n", "1"}), "two ranks"));
+  CHECK(has(complaint_of(&run_pairs, {"--plot", "x.svg"}), "no curves"));
+  CHECK(has(complaint_of(&run_pairs, {"--json", "/no/such/directory/x.json"}), "/no/such/directory"));
+  CHECK(complaint_of(&run_pairs, {"--size", "32X"}) != "nothing");
+  CHECK(complaint_of(&run_pairs, {"allreduce"}) != "nothing");
+  CHECK(has(complaint_of(&run_pairs, {"--sise", "8"}), "--size"));
 }

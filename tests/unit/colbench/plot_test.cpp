@@ -1,11 +1,12 @@
 // The curves of a run, and its page.
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +23,7 @@
 #include "common/write_file.hpp"
 #include "fixtures.hpp"
 #include "support/catch.hpp"
+#include "support/jumping_time.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/colcheck/markup.hpp"
 
@@ -182,7 +184,7 @@ TEST_CASE("plot script: data in it, names quoted so that nothing of them is run"
   CHECK(script.find("system") == std::string::npos);
 }
 
-TEST_CASE("plot: an SVG with the curves, on white, that refers to nothing", "[colbench]") {
+TEST_CASE("plot: an SVG with the curves, on white, that refers to nothing", "[colbench][rest]") {
   need_gnuplot();
   const std::string svg = plot_svg(two_curves());
   CHECK(svg.starts_with("<?xml"));
@@ -195,7 +197,7 @@ TEST_CASE("plot: an SVG with the curves, on white, that refers to nothing", "[co
   CHECK(svg.find("<script") == std::string::npos);
 }
 
-TEST_CASE("plot: the file's name says whether it is SVG or PNG", "[colbench]") {
+TEST_CASE("plot: the file's name says whether it is SVG or PNG", "[colbench][rest]") {
   const col::test::TempDir directory;
   CHECK(complaint([] { write_plot(two_curves(), "x.pdf"); }) ==
         "usage: --plot: 'x.pdf' is no name for a drawing; end it with .svg or .png");
@@ -211,7 +213,7 @@ TEST_CASE("plot: the file's name says whether it is SVG or PNG", "[colbench]") {
         "usage: there is nothing to draw: no operation with a size was measured and found good");
 }
 
-TEST_CASE("plot: names in an SVG are text, whatever they hold, and nothing is run", "[colbench]") {
+TEST_CASE("plot: names in an SVG are text, whatever they hold, and nothing is run", "[colbench][rest]") {
   need_gnuplot();
   const col::test::TempDir directory;
   const std::string mark = directory / "mark";
@@ -243,11 +245,11 @@ TEST_CASE("plot: without gnuplot one line says what to install; when it fails, w
 TEST_CASE("plot: a gnuplot that does not end is killed at the deadline", "[colbench]") {
   const col::test::TempDir directory;
   const OnlyPath path(directory.path());
-  write_program(directory / "gnuplot", "#!/bin/sh\necho $$ > \"" + (directory / "pid") + "\"\nexec /bin/sleep 1000\n");
+  write_program(directory / "gnuplot", "#!/bin/sh\nexec /bin/sleep 1000\n");
+  const col::test::JumpingTime time;
   CHECK(complaint([] { run_gnuplot("x", std::chrono::milliseconds(300)); }) ==
         "write: gnuplot has not finished after 0.3 s");
-  const pid_t pid = std::stoi(content_of(directory / "pid"));
-  CHECK(::kill(pid, 0) != 0);
+  CHECK((::waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD));
 }
 
 namespace {

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "colcheck/faults/drill.hpp"
+#include "core/clock/clock.hpp"
 #include "support/catch.hpp"
 
 using namespace col::colcheck;
@@ -140,7 +141,7 @@ TEST_CASE("fault job: what a rank reports arrives as it was", "[colcheck]") {
   report.doing = "call 2";
   report.seconds = 0.25;
   report.later = "aborted";
-  report.at_ns = monotonic_ns() + 1'000'000'000;
+  report.at_ns = col::core::clock_ns() + 1'000'000'000;
   const RankEnd end = run_one(shell(fmt::format("echo words; cat >&0 <<'END'\n{}\nEND\nexit 1", encode(report))));
   REQUIRE(end.report);
   CHECK(encode(*end.report) == encode(report));

@@ -114,7 +114,8 @@ TEST_CASE("arguments: values are where they are needed and nowhere else", "[colr
 
 TEST_CASE("arguments: an option with one value is given once, a flag as often as one likes", "[colrun]") {
   CHECK(complaint("-n 2 -n 3 a") == "-n was given twice; give it once");
-  CHECK(complaint("-n2 --np 3 a") == "-n was given twice; give it once");
+  CHECK(complaint("-n2 --np 3 a") == "--np was given twice (first by -n); give it once");
+  CHECK(complaint("--nproc_per_node=2 -np 3 a") == "-np was given twice (first by --nproc_per_node); give it once");
   CHECK(complaint("a : -n 2 -n 3 b") == "-n was given twice; give it once");
   CHECK(complaint("--grace 2 --grace 2 a") == "--grace was given twice; give it once");
   CHECK(spec("-l -l a").output.label == "[%r] ");

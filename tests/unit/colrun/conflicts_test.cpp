@@ -63,6 +63,10 @@ TEST_CASE("conflicts: several nodes need a place to meet", "[colrun]") {
 TEST_CASE("conflicts: the place to meet is said in one way", "[colrun]") {
   const File file("a\nb\n");
   CHECK_THAT(complaint("--host a --hostfile " + file.path() + " p"), Contains("--host and --hostfile both say"));
+  CHECK_THAT(complaint("-H a -hostfile " + file.path() + " p"), Contains("-H and -hostfile both say"));
+  CHECK_THAT(complaint("-H a,b --node_rank 1 p"), Contains("with -H, ") && Contains("leave --node_rank out"));
+  CHECK_THAT(complaint("--host a,b p", {{"COLRUN_NNODES=3"}}), !Contains("do not agree"));
+  CHECK_THAT(complaint("p", {{"COLRUN_HOST=a,b", "COLRUN_NNODES=3"}}), Contains("COLRUN_NNODES 3 and 2 hosts"));
   CHECK_THAT(complaint("--nnodes 2 --rdzv-endpoint h:1 --master-addr h --master-port 1 p"),
              Contains("--rdzv-endpoint and --master-addr both say"));
   CHECK_THAT(complaint("--host a,b --rdzv-endpoint h:1 p"),

@@ -10,10 +10,12 @@
 #include "common/unique_fd.hpp"
 #include "parse.hpp"
 #include "support/catch.hpp"
+#include "support/jumping_time.hpp"
 
 using namespace col::colrun;
 using namespace col::test;
 using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
 using Words = std::vector<std::string>;
 
 namespace {
@@ -46,6 +48,12 @@ TEST_CASE("files: what is no host is an error that names the line", "[colrun]") 
   CHECK(error("") == "h names no host; write one a line");
   CHECK(error("# nothing\n") == "h names no host; write one a line");
   CHECK_THAT(error("a\n-oProxyCommand=x\n"), Contains("h:2: '-oProxyCommand=x' is no host; write"));
+  for (const char* word : {"slots=4", "max_slots=4", "=4", "host=a", ":4", "a:0", "a:", "a:4097", "a:x", "@a", "a@",
+                           "a@b@c", "[]:4", "a,b", "'a", "::1"}) {
+    CAPTURE(word);
+    CHECK_THAT(error(std::string("a\n\n") + word),
+               StartsWith(std::string("h:3: '") + word + "' is no host; write host, "));
+  }
   CHECK_THAT(error("a slots=0"), Contains("h:1: slots= takes a whole number from 1 to 4096, not '0'"));
   CHECK_THAT(error("a max_slots=3"), Contains("h:1: 'max_slots=3' is not known here"));
   CHECK_THAT(error("a:2 slots=3"), Contains("'slots=3' is not known here; a host may be followed by slots=N, once"));
@@ -81,6 +89,12 @@ TEST_CASE("files: a pipe is read to its end, as a shell's <(...)", "[colrun]") {
   REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
   const col::tools::UniqueFd read_end(ends[0]);
   col::tools::UniqueFd write_end(ends[1]);
+  REQUIRE(::write(write_end.get(), "A=1\n", 4) == 4);
+  {
+    const JumpingTime time;
+    CHECK(
+        wrong([&] { read_text("/dev/fd/" + std::to_string(read_end.get())); }).ends_with("': no end of it after 10 s"));
+  }
   REQUIRE(::write(write_end.get(), "A=1\n", 4) == 4);
   write_end.reset();
   CHECK(read_text("/dev/fd/" + std::to_string(read_end.get())) == "A=1\n");

@@ -73,7 +73,7 @@ TEST_CASE("option values: an endpoint is a host and a port", "[colrun]") {
   REQUIRE(address);
   CHECK((address->host == "fe80::1" && address->port == 0 && address->text() == "[fe80::1]:0"));
   for (const char* text : {"", ":1", "node0:", "node0:x", "node0:65536", "node0:-1", "fe80::1:5", "[fe80::1]5",
-                           "[fe80::1", "-o:1", "a b:1", "a/b:1"}) {
+                           "[fe80::1", "-o:1", "a b:1", "a/b:1", "slots=1:1", "ada@b:1"}) {
     CAPTURE(text);
     CHECK_FALSE(col::colrun::parse_endpoint(text));
   }
@@ -93,8 +93,10 @@ TEST_CASE("option values: a host may have a user and slots, and is never an opti
   check("10.0.0.1", "10.0.0.1", std::nullopt);
   check("[fe80::1]:2", "fe80::1", 2);
   check("ada@[fe80::1%eth0]", "ada@fe80::1%eth0", std::nullopt);
-  for (const char* text : {"", "a:", "a:0", "a:4097", "a:x", "@a", "a@", "a@b@c:x", "-oProxyCommand=x", "x@-y", "-x@y",
-                           "fe80::1", "[a", "a b", "a;b", "a'b", "a\nb"}) {
+  for (const char* text : {"",     "a:",      "a:0",     "a:4097",  "a:x",       "@a",
+                           "a@",   "a@b@c:x", "a@b@c",   "slots=4", "slots=4:2", "-oProxyCommand=x",
+                           "x@-y", "-x@y",    "fe80::1", "[a",      "a b",       "a;b",
+                           "a'b",  "a\nb"}) {
     CAPTURE(text);
     CHECK_FALSE(parse_host(text));
   }

@@ -17,11 +17,11 @@
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
-#include <thread>
 #include <type_traits>
 
 #include "support/catch.hpp"
 #include "support/fork.hpp"
+#include "support/soon.hpp"
 
 namespace core_test {
 
@@ -144,16 +144,10 @@ void Child::kill_without_reaping() const {
 }
 
 int Child::wait() {
-  const auto deadline = col::Deadline::after(kPatience);
-  while (!deadline.expired()) {
-    int status = 0;
-    if (::waitpid(pid_, &status, WNOHANG) == pid_) {
-      pid_ = 0;
-      return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    }
-    std::this_thread::sleep_for(1ms);
-  }
-  return -1;
+  int status = 0;
+  if (!col::test::soon([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; })) return -1;
+  pid_ = 0;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 std::string run_self(const std::string& test_name,

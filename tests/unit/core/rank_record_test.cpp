@@ -267,6 +267,8 @@ TEST_CASE_METHOD(core_test::PageFile, "rank record: a rank that is started twice
   check_error(ErrorCode::already_initialized, {"rank 3", "process " + std::to_string(first.pid())},
               [&] { page->record(0).join(3); });
   CHECK(error_of([&] { page->record(0).join(3); }).rank() == 3);
+  check_error(ErrorCode::already_initialized, {"ranks 2 and 3 (process " + std::to_string(first.pid()), "local rank"},
+              [&] { page->record(0).join(2); });
   CHECK(page->record(0).read().pid == first.pid());
 
   first.kill_without_reaping();

@@ -33,13 +33,11 @@ TEST_CASE("options: without any, the defaults hold", "[examples]") {
   CHECK(options.model == "digits.model");
   CHECK(options.resume.empty());
   CHECK(options.save);
-  CHECK(options.strategy.name == digits::StrategyName::allreduce);
 }
 
 TEST_CASE("options: each one is taken", "[examples]") {
-  const auto parsed =
-      parse({"--epochs", "3", "--batch", "7", "--lr", "1e-3", "--seed", "18446744073709551615", "--data", "d.csv",
-             "--model", "m", "--no-save", "--resume", "r", "--device", "cpu", "--strategy", "zero"});
+  const auto parsed = parse({"--epochs", "3", "--batch", "7", "--lr", "1e-3", "--seed", "18446744073709551615",
+                             "--data", "d.csv", "--model", "m", "--no-save", "--resume", "r", "--device", "cpu"});
   const auto& options = std::get<digits::TrainerOptions>(parsed);
   CHECK(options.epochs == 3);
   CHECK(options.batch == 7);
@@ -49,7 +47,6 @@ TEST_CASE("options: each one is taken", "[examples]") {
   CHECK(options.model == "m");
   CHECK(options.resume == "r");
   CHECK_FALSE(options.save);
-  CHECK(options.strategy.name == digits::StrategyName::zero);
 }
 
 TEST_CASE("options: a bad value is a usage error that names option, value and range", "[examples]") {
@@ -66,11 +63,8 @@ TEST_CASE("options: a bad value is a usage error that names option, value and ra
       {{"--lr", "0"}, "--lr: must be a number above 0 and at most 1e30, not '0'"},
       {{"--lr", "inf"}, "--lr: must be a number above 0 and at most 1e30, not 'inf'"},
       {{"--device", "tpu"}, "--device: must be cpu or cuda, not 'tpu'"},
-      {{"--strategy", "foo"}, "--strategy: must be allreduce, ps, ps-async, zero or pipeline, not 'foo'"},
-      {{"--staleness", "2"}, "--staleness: only with --strategy ps-async; leave it out"},
-      {{"--strategy", "ps", "--staleness", "1"}, "--staleness: only with --strategy ps-async; leave it out"},
-      {{"--strategy", "ps-async", "--staleness", "-1"}, "--staleness: must be a whole number 0..1000000, not '-1'"},
-      {{"--strategy", "zero", "--device", "cuda"}, "--device cuda: only with --strategy allreduce"},
+      {{"--strategy", "zero"}, "--strategy: this trainer is data-parallel; src/examples/python/strategies.py trains"},
+      {{"--staleness", "2"}, "--staleness: this trainer is data-parallel; src/examples/python/strategies.py trains"},
       {{"--model", ""}, "--model: is empty"},
       {{"--epochs"}, "--epochs"},
       {{"--bogus"}, "--bogus"},
@@ -82,15 +76,6 @@ TEST_CASE("options: a bad value is a usage error that names option, value and ra
     CHECK(missing(problem.message, {bad.expected, "--help"}) == "");
     CHECK(problem.message.find("\n") == std::string::npos);
   }
-}
-
-TEST_CASE("options: the staleness of ps-async is 1 unless given", "[examples]") {
-  const auto staleness = [](const std::vector<const char*>& arguments) {
-    return std::get<digits::TrainerOptions>(parse(arguments)).strategy.staleness;
-  };
-  CHECK(staleness({"--strategy", "ps-async"}) == 1);
-  CHECK(staleness({"--strategy", "ps-async", "--staleness", "0"}) == 0);
-  CHECK(staleness({"--staleness", "7", "--strategy", "ps-async"}) == 7);
 }
 
 TEST_CASE("options: cuda is refused with the reason", "[examples]") {

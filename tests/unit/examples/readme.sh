@@ -22,6 +22,7 @@ compare docs/guide.md src/examples/tour/tour.cpp "$(sed -n '/\[readme\]/,/\[\/re
 compare docs/c.md src/examples/hello_c/hello.c "$(cat src/examples/hello_c/hello.c)"
 compare docs/ray.md src/examples/python/ray_actors.py "$(sed '1,/^"""$/d' src/examples/python/ray_actors.py | sed 1d)"
 compare docs/ray.md tests/ray/graph_example.py "$(sed '1,/^$/d' tests/ray/graph_example.py)"
+compare docs/ray.md tests/ray/refs_example.py "$(sed '1,/^$/d' tests/ray/refs_example.py)"
 compare README.md src/examples/python/hello.py "$(sed '1,/^$/d' src/examples/python/hello.py)"
 compare docs/python.md src/examples/python/hello.py "$(sed '1,/^$/d' src/examples/python/hello.py)"  # without its docstring
 for pair in 1-hello:hello/hello.cpp 2-solver:tutorial/solver.cpp 3-training:tutorial/training.cpp 4-overlap:tutorial/overlap.cpp \

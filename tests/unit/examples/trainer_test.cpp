@@ -68,36 +68,6 @@ TEST_CASE("trainer: a batch larger than the training set is one step an epoch", 
   CHECK(second.loss < first.loss);
 }
 
-TEST_CASE("trainer: one rank alone takes the same steps with every strategy", "[examples]") {
-  using enum digits::StrategyName;
-  Alone alone;
-  const auto dataset = small_dataset();
-  const auto trained = [&](digits::StrategyName name) {
-    digits::Trainer trainer(alone.world, dataset, small_state(), {.name = name});
-    trainer.run_epoch();
-    return trainer.state();
-  };
-  const auto expected = trained(allreduce);
-  for (const auto name : {ps, ps_async, zero, pipeline}) {
-    const auto state = trained(name);
-    CHECK(state.parameters == expected.parameters);
-    CHECK(state.velocity == expected.velocity);
-  }
-}
-
-TEST_CASE("strategies: the names are those of the options; a pipeline needs two halves", "[examples]") {
-  CHECK(digits::strategy_names() == "allreduce, ps, ps-async, zero or pipeline");
-  for (const char* name : {"allreduce", "ps", "ps-async", "zero", "pipeline"}) {
-    const auto strategy = digits::strategy_from_string(name);
-    REQUIRE(strategy);
-    for (const int ranks : {1, 2, 3, 4, 7}) {
-      const bool halves = ranks == 1 || ranks % 2 == 0 || *strategy != digits::StrategyName::pipeline;
-      CHECK(digits::why_not(*strategy, ranks).empty() == halves);
-    }
-  }
-  CHECK_FALSE(digits::strategy_from_string(""));
-}
-
 TEST_CASE("agreement: nobody's problem is no exit code, somebody's is theirs", "[examples]") {
   Alone alone;
   CHECK(digits::agree(alone.world, {}) == 0);

@@ -26,8 +26,8 @@ ncclResult_t settle(ncclComm_t comm) {
 TEST_CASE("fake nccl: calls that do not match hang until every rank aborts") {
   std::atomic<int> aborted{0};
   check_communicator(3, [&](Verdict& verdict, ncclComm_t comm, int rank, CUstream stream) {
-    Buffer<float> data(100);
-    const size_t count = rank == 1 ? 99 : 100;
+    Buffer<float> data(300'000);
+    const size_t count = rank == 1 ? 100 : 300'000;  // more slots of 512 KiB
     verdict.expect(ncclAllReduce(data.get(), data.get(), count, ncclFloat32, ncclSum, comm, stream) == ncclSuccess,
                    "call");
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
@@ -41,6 +41,27 @@ TEST_CASE("fake nccl: calls that do not match hang until every rank aborts") {
     ++aborted;
     ncclResult_t state;
     verdict.expect(ncclCommGetAsyncError(comm, &state) == ncclInvalidArgument, "the handle is dead");
+  });
+}
+
+TEST_CASE("fake nccl: calls that differ in what is in a slot end well on all ranks, with wrong results") {
+  check_communicator(2, [&](Verdict& verdict, ncclComm_t comm, int rank, CUstream stream) {
+    const auto ends = [&](ncclResult_t result, const char* what) {
+      verdict.expect(result == ncclSuccess && cuStreamSynchronize(stream) == CUDA_SUCCESS, what);
+    };
+    const std::vector<int> own{rank + 1, rank + 1};
+    Buffer<int> data(own), out(std::vector<int>{0, 0});
+    ends(ncclAllReduce(data.get(), out.get(), 2, ncclInt32, rank == 0 ? ncclSum : ncclMax, comm, stream), "operator");
+    verdict.expect(out.values()[0] == (rank == 0 ? 3 : 2), "each has its own");
+    ends(ncclAllReduce(data.get(), out.get(), rank == 0 ? 1 : 2, ncclInt32, ncclSum, comm, stream), "count");
+    verdict.expect(out.values()[0] == 3, "what both have");
+    ends(ncclBroadcast(data.get(), out.get(), 2, ncclInt32, rank, comm, stream), "root");
+    if (rank == 0)
+      ends(ncclSend(data.get(), 1, ncclInt32, 1, comm, stream), "send");
+    else
+      ends(ncclRecv(out.get(), 2, ncclInt32, 0, comm, stream), "receive");
+    verdict.expect(rank == 0 || (out.values()[0] == 1 && out.values()[1] != 1), "what was sent");
+    verdict.expect(ncclCommDestroy(comm) == ncclSuccess, "destroy");
   });
 }
 

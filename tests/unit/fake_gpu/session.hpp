@@ -15,8 +15,11 @@
 
 #include "support/catch.hpp"
 #include "support/fake_gpu/control.hpp"
+#include "support/soon.hpp"
 
 namespace fake_gpu_test {
+
+using col::test::soon;
 
 // Retains a device's context and makes it current; leaves no context current.
 class OnDevice {
@@ -92,16 +95,6 @@ inline void run_as_ranks(int size, const std::function<void(int)>& body) {
     });
   }
   for (auto& thread : threads) thread.join();
-}
-
-// True when the condition holds within 20 seconds.
-inline bool soon(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
 }
 
 // Checks of several threads: Catch takes assertions of one thread only.

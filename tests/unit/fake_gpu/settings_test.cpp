@@ -23,7 +23,12 @@ pid_t start_child(const Settings& settings, const std::function<std::string()>& 
   if (child != 0) return child;
   for (int signal : {SIGSEGV, SIGABRT}) std::signal(signal, SIG_DFL);
   for (const auto& [name, value] : settings) setenv(name, value.c_str(), 1);
-  const std::string failed = body();
+  std::string failed;
+  try {
+    failed = body();
+  } catch (const std::exception& error) {
+    failed = error.what();
+  }
   if (!failed.empty()) fprintf(stderr, "child: %s\n", failed.c_str());
   fflush(stderr);
   _exit(failed.empty() ? 0 : 1);
@@ -244,6 +249,36 @@ TEST_CASE("fake nccl: without a device or driver there is a CUDA error") {
             return failed + unless(ncclCommInitRank(&comm, 1, id, 0) == ncclUnhandledCudaError, "init");
           }) == 0);
   }
+}
+
+TEST_CASE("fake nccl: the environment's word on blocking wins over the configuration") {
+  const auto made = [] {
+    const OnDevice device(0);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    ncclUniqueId id;
+    ncclComm_t comm = nullptr;
+    ncclGetUniqueId(&id);
+    const ncclResult_t result = ncclCommInitRankConfig(&comm, 1, id, 0, &config);
+    ncclCommAbort(comm);
+    return result;
+  };
+  CHECK(in_child({{"NCCL_COMM_BLOCKING", "1"}}, [&] { return unless(made() == ncclSuccess, "blocks"); }) == 0);
+  CHECK(in_child({}, [&] { return unless(made() == ncclInProgress, "does not"); }) == 0);
+}
+
+TEST_CASE("fake nccl: parts of one GPU are one device before version 2.30.3") {
+  const auto together = [] {
+    ncclComm_t comms[2] = {};
+    const int devices[] = {0, 1};
+    const ncclResult_t result = ncclCommInitAll(comms, 2, devices);
+    for (ncclComm_t comm : comms) ncclCommAbort(comm);
+    return result;
+  };
+  const Settings old{{"FAKE_GPU_MIG", "1"}, {"FAKE_GPU_DEVICES", "2"}, {"FAKE_NCCL_VERSION", "22907"}};
+  const Settings later{{"FAKE_GPU_MIG", "1"}, {"FAKE_GPU_DEVICES", "2"}, {"FAKE_NCCL_VERSION", "23003"}};
+  CHECK(in_child(old, [&] { return unless(together() == ncclInvalidUsage, "refused"); }) == 0);
+  CHECK(in_child(later, [&] { return unless(together() == ncclSuccess, "taken"); }) == 0);
 }
 
 TEST_CASE("fake nccl: operations of two communicators in different orders may deadlock") {

@@ -142,6 +142,56 @@ TEST_CASE("gloo draft: a rank that dies after it was heard is named by all that 
   }
 }
 
+// Ranks 5 and 6 are held back, so that their parent, 1, still connects while rank 0 is done, and breaks what it has.
+TEST_CASE("gloo draft: a rank that is done may fail, or die, while others still connect, who do not mind", "[gloo]") {
+  constexpr int kSize = 7;
+  for (const bool dies : {false, true}) {
+    const TempDir dir;
+    std::vector<RankProcess> processes;
+    for (int rank = 0; rank < kSize; ++rank) {
+      processes.emplace_back([&dir, rank, dies] {
+        const auto store = make_file_store(dir.path());
+        const auto old = connect({.rank = rank, .size = kSize, .store = store});
+        const auto draft = draft_of(*old, first_ranks(kSize), rank);
+        draft->hear(exchanged(*store, draft->words(), rank, kSize));
+        await_all(*store, "heard", kSize);
+        if (rank > 4) store->wait_for("1 has looked", 20s);
+        int looks = 0;
+        WaitContext wait = wait_for(20s);
+        if (rank == 1)
+          wait.meanwhile([&] {
+            // A turn at the connections lies between two of these looks.
+            if (store->get("0 has failed") && ++looks == 3) store->set("1 has looked", "");
+          });
+        const auto channel = draft->connect(request_of(rank, kSize, make_prefix_store(store, "mesh")), wait);
+        if (rank == 0) {
+          store->wait_for("4 is done", 20s);  // who is called last
+          if (!dies) channel->abort(Error(ErrorCode::mismatch, "its first call differs"));
+          store->set("0 has failed", "");
+          if (dies) ::raise(SIGKILL);
+        }
+        if (rank == 4) store->set("4 is done", "");
+        if (rank != 1) return void(store->wait_for("1 is done", 20s));
+        const Ending ending = ending_of([&] {
+          std::vector<int> data(1);
+          wait_for(*channel, channel->post_recv(0, 1, data), 10s);
+        });
+        store->set("1 is done", "");
+        expect(looks >= 3, "it has connected before");
+        expect(ending.code == ErrorCode::peer_lost && ending.rank == 0, "later: " + ending.text);
+      });
+    }
+    for (int rank = 0; rank < kSize; ++rank) {
+      const Ending ending = processes[static_cast<std::size_t>(rank)].wait();
+      INFO("dies: " << dies << ", rank " << rank << ": " << ending.text);
+      if (dies && rank == 0)
+        CHECK(ending.text == fmt::format("signal {}", SIGKILL));
+      else
+        CHECK(!ending.code);
+    }
+  }
+}
+
 TEST_CASE("gloo draft: a rank that gives up while it connects ends the others at once, with its cause", "[gloo]") {
   constexpr int kSize = 8;
   const auto store = make_memory_store();

@@ -48,12 +48,13 @@ double cpu_seconds() {
 
 // Requires: no thread of this process has anything to do, but for the event thread.
 void expect_idle() {
-  std::this_thread::sleep_for(100ms);  // what is under way ends
-  const double before = cpu_seconds();
-  const auto start = std::chrono::steady_clock::now();
-  std::this_thread::sleep_for(500ms);
-  const double load =
-      (cpu_seconds() - before) / std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  double load = 1;
+  for (int look = 0; look < 2 && load >= kMostIdleLoad; ++look) {  // what is under way ends in the first one
+    const double before = cpu_seconds();
+    const auto start = std::chrono::steady_clock::now();
+    std::this_thread::sleep_for(500ms);  // the use of a processor is over a time
+    load = (cpu_seconds() - before) / std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
   expect(load < kMostIdleLoad, fmt::format("the event thread uses {:.1f} % of a core", load * 100));
 }
 

@@ -134,7 +134,8 @@ TEST_CASE("gloo first talk: a small group is connected from the start, and needs
   }
 }
 
-TEST_CASE("gloo first talk: ranks that begin at once end up with one connection each, and nothing is lost", "[gloo]") {
+TEST_CASE("gloo first talk: ranks that begin at once end up with one connection each, and nothing is lost",
+          "[gloo][rest]") {
   constexpr int kSize = 9, kRounds = 40, kMessages = 5;
   constexpr std::size_t kCounts[] = {0, 1, 100, 100'000};
   for (int round = 0; round < kRounds; ++round) {

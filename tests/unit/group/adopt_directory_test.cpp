@@ -49,6 +49,49 @@ std::unique_ptr<JobDirectory> enter(const TempDir& parent, const JobKey& who) {
   return directory;
 }
 
+std::optional<col::Error> why_apart(const JobDirectory& rank, bool is_last_look = false) {
+  return rank.why_apart(rank.path(), kPatience, is_last_look);
+}
+
+// A process of its own that enters, and stays until the object ends.
+class OtherRank {
+ public:
+  OtherRank(const TempDir& parent, const JobKey& who) {
+    int entered[2], stays[2];
+    REQUIRE(pipe2(entered, O_CLOEXEC) == 0);
+    REQUIRE(pipe2(stays, O_CLOEXEC) == 0);
+    const col::core::UniqueFd has_entered(entered[0]), is_let_go(stays[0]);
+    col::core::UniqueFd says_so(entered[1]);
+    stays_.reset(stays[1]);
+    pid_ = fork();
+    if (pid_ == 0) {
+      stays_.reset();
+      char c = 0;
+      try {
+        const auto directory = enter(parent, who);
+        [[maybe_unused]] auto ended = write(says_so.get(), &c, 1);
+        ended = read(is_let_go.get(), &c, 1);
+      } catch (...) {  // then the test hears the end of the pipe
+      }
+      _exit(0);
+    }
+    says_so.reset();
+    char c = 0;
+    REQUIRE(read(has_entered.get(), &c, 1) == 1);
+  }
+  ~OtherRank() {
+    stays_.reset();
+    waitpid(pid_, nullptr, 0);
+  }
+  OtherRank(const OtherRank&) = delete;
+  OtherRank& operator=(const OtherRank&) = delete;
+  pid_t pid() const { return pid_; }
+
+ private:
+  col::core::UniqueFd stays_;
+  pid_t pid_ = 0;
+};
+
 bool exists(const std::string& path) {
   return fs::exists(fs::symlink_status(path));
 }
@@ -178,6 +221,99 @@ TEST_CASE("job directory: worlds of other sizes and other jobs stay apart", "[ad
   CHECK(enter(parent, key(1, 3))->path() == a->path());
 }
 
+TEST_CASE("job directory: who waits in vain is told of another world size, and so are those of the other one",
+          "[adopt]") {
+  const TempDir parent;
+  const auto two = enter(parent, key(0, 2));
+  CHECK_FALSE(why_apart(*two));  // it may still come
+  const auto three1 = enter(parent, key(1, 3)), three2 = enter(parent, key(2, 3));
+  const auto why = why_apart(*three1);
+  REQUIRE(why);
+  CHECK(why->code() == ErrorCode::mismatch);
+  CHECK(why->rank() == 0);  // the odd one
+  CHECK(why->message().find("ranks 1, 2 say 3, and rank 0 says 2") != std::string::npos);
+  three1->leave();  // who has told the others may go
+  for (const auto* rank : {two.get(), three2.get()}) CHECK(why_apart(*rank)->message() == why->message());
+  const auto last = enter(parent, key(1, 2));
+  REQUIRE(last->path() == two->path());
+  CHECK_FALSE(why_apart(*two));  // nobody is missing there any more
+  CHECK_FALSE(why_apart(*enter(parent, key(0, 3, "other-0123456789abcdef"))));
+}
+
+TEST_CASE("job directory: a rank that was started twice is told so, and those who wait for others with it", "[adopt]") {
+  const TempDir parent;
+  const auto zero = enter(parent, key(0, 3));
+  const OtherRank twin(parent, key(1, 3));
+  const auto one = enter(parent, key(1, 3));
+  CHECK(one->path() != zero->path());
+  const auto why = why_apart(*one);
+  REQUIRE(why);
+  CHECK(why->code() == ErrorCode::already_initialized);
+  CHECK(why->rank() == 1);
+  CHECK(why->message().find(fmt::format("processes {} and {}", twin.pid(), getpid())) != std::string::npos);
+  CHECK(why_apart(*zero)->message() == why->message());
+}
+
+TEST_CASE("job directory: another job of that name that is complete is told of only at the end", "[adopt]") {
+  const TempDir parent;
+  const OtherRank first(parent, key(0, 2)), second(parent, key(1, 2));
+  const auto same = enter(parent, key(0, 2)), larger = enter(parent, key(0, 3));
+  for (const auto* rank : {same.get(), larger.get()}) {
+    CHECK_FALSE(why_apart(*rank));
+    const auto why = why_apart(*rank, true);
+    REQUIRE(why);
+    CHECK(why->code() == ErrorCode::already_initialized);
+    CHECK(why->message().find(fmt::format("rank 0 was started twice: processes {}", first.pid())) != std::string::npos);
+    CHECK_FALSE(why_apart(*rank));  // others of that job may still come
+  }
+  const auto odd = enter(parent, key(5, 6));  // no rank of a job of three, or two
+  CHECK(why_apart(*odd)->code() == ErrorCode::mismatch);
+}
+
+TEST_CASE("job directory: the dead of an earlier run are no reason, whatever they have left running", "[adopt]") {
+  const TempDir parent;
+  int ends[2];
+  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+  col::core::UniqueFd orphan_reads(ends[0]), writer(ends[1]);
+  for (const int rank : {0, 1}) {
+    const pid_t process = fork();
+    if (process == 0) {
+      enter(parent, key(rank + 1, 3)).release();
+      if (rank == 0 && fork() == 0) {  // which has the lock, too
+        writer.reset();
+        setsid();
+        char c = 0;
+        [[maybe_unused]] const auto end = read(orphan_reads.get(), &c, 1);
+        _exit(0);
+      }
+      kill(getpid(), SIGKILL);
+    }
+    int status = 0;
+    REQUIRE(waitpid(process, &status, 0) == process);
+    REQUIRE(WIFSIGNALED(status));
+  }
+  const auto zero = enter(parent, key(0, 2));
+  CHECK(std::distance(fs::directory_iterator(user_path(parent)), {}) >= 2);
+  CHECK_FALSE(why_apart(*zero));
+  CHECK_FALSE(why_apart(*zero, true));
+  writer.reset();
+}
+
+TEST_CASE("job directory: a process that has left, or ended, is no twin, nor is one of a job that is complete told",
+          "[adopt]") {
+  const TempDir parent;
+  const auto zero = enter(parent, key(0, 2)), one = enter(parent, key(1, 2));
+  const auto newer = enter(parent, key(0, 2));
+  CHECK_FALSE(why_apart(*newer));  // the same process
+  zero->leave();
+  CHECK(read_members(one->path())->process_of(0).nobody());
+  zero->enter(kPatience);
+  CHECK(read_members(one->path())->process_of(0) == col::core::ProcessId::self());
+  const auto odd = enter(parent, key(2, 3));
+  CHECK(why_apart(*odd)->code() == ErrorCode::mismatch);
+  CHECK_FALSE(why_apart(*one));  // nobody is missing there
+}
+
 TEST_CASE("job directory: a rank that comes back finds the others", "[adopt]") {
   const TempDir parent;
   const auto a = enter(parent, key(0, 2)), b = enter(parent, key(1, 2));
@@ -270,7 +406,7 @@ TEST_CASE("job directory: a TMPDIR that is not there is an error that names it",
 }
 
 TEST_CASE("job directory: a lock that is not given back ends the wait, and a leaving rank does not wait long",
-          "[adopt]") {
+          "[adopt][rest]") {
   const TempDir parent;
   auto first = enter(parent, key(0, 2));
   const std::string left = first->path();
@@ -290,17 +426,21 @@ TEST_CASE("job directory: a lock that is not given back ends the wait, and a lea
 }
 
 TEST_CASE("job directory: a list of members that is damaged is none", "[adopt]") {
-  const Members members{.world_size = 3, .made_ns = 7, .ranks = {2, 0}};
+  Members members{.world_size = 3, .made_ns = 7};
+  for (const int rank : {2, 0}) members.enter(rank, col::core::ProcessId(4711, 5));
+  members.enter(2, {});  // has left
   const std::string text = members.encode();
   const auto read = Members::decode(text);
   REQUIRE(read);
   CHECK((read->world_size == 3 && read->made_ns == 7 && read->ranks == members.ranks));
   CHECK((read->has(2) && !read->has(1) && !read->complete()));
+  CHECK((read->process_of(0).pid() == 4711 && read->process_of(2).nobody() && read->process_of(1).nobody()));
   for (std::size_t cut = 0; cut < text.size(); ++cut) {
     INFO(cut);
     const auto part = Members::decode(text.substr(0, cut));
     CHECK((!part || part->ranks.size() < 2));
   }
-  for (const char* other : {"", "\n", "col members 2 3 7\n", "col members 1 x 7\n", "col members 1 3 7\n1\nx\n"})
+  for (const char* other : {"", "\n", "col members 1 3 7\n", "col members 2 x 7\n", "col members 2 3 7\n1\n",
+                            "col members 2 3 7\n1 5\nx\n"})
     CHECK_FALSE(Members::decode(other).has_value());
 }

@@ -148,7 +148,7 @@ TEST_CASE("adopt: ranks of two hosts make one world without a store, twice, and 
   col::StoreServer free_again({.host = "127.0.0.1", .port = port, .token = "t"});
 }
 
-TEST_CASE("adopt: ranks of two hosts end without finalize, one is killed, and none hangs", "[adopt]") {
+TEST_CASE("adopt: ranks of two hosts end without finalize, one is killed, and none hangs", "[adopt][rest]") {
   const TempDir temporary;
   col::test::register_stuck_backend();
   const int port = free_store_port();
@@ -195,6 +195,14 @@ TEST_CASE("adopt: a forked process is not the rank that its parent is", "[adopt]
   const auto outcomes = col::test::run_processes(1, [](int, col::Context&) { col::ContextSpec::from_environment(); });
   CHECK(outcomes[0].code == ErrorCode::not_initialized);
   CHECK(outcomes[0].text.find("start it with an environment of its own") != std::string::npos);
+  const auto others = col::test::run_processes(2, [&](int rank, col::Context&) {
+    set(torchrun(rank, 2, temporary));
+    set({{"MASTER_PORT", "29501"}});  // a job of their own
+    col::test::register_stuck_backend();
+    col::Context own(col::ContextSpec::from_environment());
+    expect(make_world(own).size() == 2);
+  });
+  col::test::check_all_good(others);
   CHECK_FALSE(fs::is_empty(temporary.path()));
 }
 

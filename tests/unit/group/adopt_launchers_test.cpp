@@ -95,6 +95,18 @@ TEST_CASE("launchers: torchrun", "[adopt]") {
   CHECK(find_launched_rank(in({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}}))->job.empty());
 }
 
+TEST_CASE("launchers: the line of a place differs by rank, job and launcher, and nothing set has none", "[adopt]") {
+  CHECK(place_line(in({})).empty());
+  const Values ours = {{"COL_RANK", "1"}, {"COL_WORLD_SIZE", "4"}, {"COL_JOB_ID", "j"}, {"COL_STORE", "file:///s"}};
+  for (const auto* const name : {"COL_RANK", "COL_JOB_ID", "COL_STORE"})
+    CHECK(place_line(in(with(ours, name, "0"))) != place_line(in(ours)));
+  // They are left over, and contradict themselves.
+  CHECK(place_line(in(with(with(with(ours, "RANK", "5"), "WORLD_SIZE", "2"), "LOCAL_RANK", "0"))) ==
+        place_line(in(ours)));
+  for (const auto* const name : {"RANK", "MASTER_PORT"})
+    CHECK(place_line(in(with(kTorchrun, name, "0"))) != place_line(in(kTorchrun)));
+}
+
 TEST_CASE("launchers: a set without a part is skipped, with a word in the log where it looks like a mistake",
           "[adopt]") {
   // PyTorchJob sets these for a pod, which may hold several processes.

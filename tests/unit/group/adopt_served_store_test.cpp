@@ -161,7 +161,7 @@ TEST_CASE("served store: rank 0 that never uses the store serves it all the same
   CHECK(is_free(job.port()));
 }
 
-TEST_CASE("served store: rank 0 waits within bounds for ranks that never leave, and once", "[adopt]") {
+TEST_CASE("served store: rank 0 waits within bounds for ranks that never leave, and once", "[adopt][rest]") {
   const Job job(2);
   auto zero = job.rank(0), one = job.rank(1);
   zero->serve();

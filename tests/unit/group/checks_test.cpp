@@ -1,5 +1,7 @@
 #include "group/call/checks.hpp"
 
+#include <sys/mman.h>
+
 #include <array>
 #include <limits>
 #include <vector>
@@ -125,4 +127,21 @@ TEST_CASE("checks: overlap other than in place is refused", "[group]") {
   CHECK(says(verdict(make(Collective::allgather, nine.slice(0, 3), nine)), "overlap"));  // that is rank 0's block
   const col::TensorView six(b.six);
   CHECK(verdict(make(Collective::allreduce, six.slice(0, 3), six.slice(3, 3))) == "ok");  // neighbours
+}
+
+TEST_CASE("checks: memory that is mapped read-only is an input", "[group]") {
+  constexpr std::size_t kPage = 4096;
+  void* const page = ::mmap(nullptr, kPage, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(page != MAP_FAILED);
+  Buffers b;
+  const col::TensorView fixed(page, 3, col::DType::float32), nine(page, 9, col::DType::float32);
+  for (const Request& request : {make(Collective::allreduce, fixed, fixed), make(Collective::allreduce, b.three, fixed),
+                                 make(Collective::broadcast, {}, fixed), make(Collective::scan, b.three, fixed),
+                                 make(Collective::reduce, fixed, fixed, 1), make(Collective::allgather, b.three, nine)})
+    CHECK(says(verdict(request), "mapped read-only, and the call would write to it; pass a copy"));
+  CHECK(verdict(make(Collective::allreduce, fixed, b.three)) == "ok");
+  CHECK(verdict(make(Collective::broadcast, {}, fixed, 1)) == "ok");  // the root's
+  CHECK(verdict(make(Collective::reduce, fixed, fixed, 0)) == "ok");  // not the root's
+  CHECK(verdict(make(Collective::allgather, fixed, b.nine)) == "ok");
+  ::munmap(page, kPage);
 }

@@ -183,5 +183,5 @@ TEST_CASE("declare: a rank that the job does not have is named by those who wait
                                  context.group("pair");
                                  expect(rank < 0);
                                }),
-                       {ErrorCode::timeout, 2, "rank 2 to join group 'pair'"});
+                       {ErrorCode::timeout, 2, "rank 2 (world rank 7) to join group 'pair'"});
 }

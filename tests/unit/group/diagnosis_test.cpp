@@ -23,10 +23,12 @@
 #include <col/store.hpp>
 
 #include "group/diagnosis/failure.hpp"
+#include "group/flight/pending.hpp"
 #include "support/catch.hpp"
 #include "support/forwarding_store.hpp"
 #include "support/ranks.hpp"
 #include "support/silent_listener.hpp"
+#include "support/temp_dir.hpp"
 #include "unit/group/stuck_backend.hpp"
 
 using namespace std::chrono_literals;
@@ -93,6 +95,27 @@ Error timeout_of_rank_1(Surroundings& surroundings) {
   }
   return Error(ErrorCode::internal, "no timeout", {}, -2);
 }
+
+// A store that does not answer while it is mute, without the time that this takes.
+class AtTimesMuteStore final : public col::test::ForwardingStore {
+ public:
+  AtTimesMuteStore() : ForwardingStore(col::make_memory_store()) {}
+  void set(std::string_view key, std::string_view value) override {
+    answer();
+    ForwardingStore::set(key, value);
+  }
+  std::optional<std::string> get(std::string_view key) override {
+    answer();
+    return ForwardingStore::get(key);
+  }
+
+  bool is_mute = false;
+
+ private:
+  void answer() const {
+    if (is_mute) throw Error(ErrorCode::timeout, "the store has not answered");
+  }
+};
 
 // A store that is gone when it is asked for one key.
 class LosingStore final : public col::test::ForwardingStore {
@@ -172,6 +195,37 @@ TEST_CASE("diagnosis: a rank that never arrives is named by the timeout, on time
   check_ended(outcomes, {ErrorCode::timeout, 1, {"rank 1 did not enter it"}, 4}, {0, 2});
 }
 
+TEST_CASE("diagnosis: a wait that is given up names who did not arrive, at once and later, and breaks nothing",
+          "[group]") {
+  std::latch started(2), others_done(2);
+  const Call absent = [&](col::Group&) { others_done.wait(); };
+  const Call present = [&](col::Group& group) {
+    std::vector<float> data(8);
+    col::Work work = group.iallreduce(data, data, {.timeout = 400ms});
+    started.arrive_and_wait();
+    try {
+      for (const col::Duration limit : {1ms, 250ms}) {
+        col::test::expect(!work.wait_for(limit));
+        const Error late = work.overdue(limit);
+        col::test::expect(late.code() == ErrorCode::timeout && late.rank() == 1 && late.group() == group.name(),
+                          late.what());
+        const std::string words =
+            fmt::format("(operation 1) has not ended after {}ms: rank 1 did not enter it", limit / 1ms);
+        col::test::expect(late.message().find(words) != std::string::npos, late.what());
+        col::test::expect(late.message().ends_with("look at what the missing do, or wait for longer; it goes on"));
+        col::test::expect(!work.has_ended());
+      }
+      work.wait();
+    } catch (...) {
+      others_done.count_down();
+      throw;
+    }
+  };
+  const auto outcomes = run_calls({present, absent, present});
+  CHECK(outcomes[1].good);
+  check_ended(outcomes, {ErrorCode::timeout, 1, {"rank 1 did not enter it"}, 4}, {0, 2});
+}
+
 TEST_CASE("diagnosis: three different calls are a mismatch even when the deadline comes first", "[group]") {
   const auto call = [](std::size_t count) { return allreduce(count, {.timeout = 300ms}); };
   const auto outcomes = run_calls({call(1), call(2), call(3), call(4), [](col::Group&) {}});
@@ -203,7 +257,7 @@ TEST_CASE("diagnosis: of a chain of lost connections the first loss is named, wh
             .rank() == 1);
 }
 
-TEST_CASE("diagnosis: a store that has stopped does not hold up the deadline", "[group]") {
+TEST_CASE("diagnosis: a store that has stopped does not hold up the deadline", "[group][rest]") {
   const col::test::SilentListener listener;
   Surroundings surroundings = without_page(0, 2, col::make_tcp_store("127.0.0.1", listener.port(), "token", 60s));
   col::group::Operation operation;
@@ -223,7 +277,7 @@ TEST_CASE("diagnosis: a store that has stopped does not hold up the deadline", "
   CHECK(thrown->code() == ErrorCode::timeout);
   CHECK(thrown->message().find("rank 1 may not have entered it") != std::string::npos);
   CHECK(diagnosis.explain(Error(ErrorCode::peer_lost, "lost rank 1", {}, 1)).rank() == 1);
-  CHECK(col::group::publish_failure(*surroundings.scope, *thrown).code() == ErrorCode::timeout);
+  CHECK(col::group::publish_failure(*surroundings.scope, *thrown, 0).code() == ErrorCode::timeout);
   CHECK(std::chrono::steady_clock::now() - start < 10s);
 }
 
@@ -322,6 +376,64 @@ TEST_CASE("diagnosis: a wait says whom it is for as long as it lasts, and other 
   CHECK(posted() == 10);
 }
 
+TEST_CASE("diagnosis: whom a wait is for is made up for when the store answers again", "[group]") {
+  struct Call {
+    Diagnosis diagnose(Surroundings& surroundings) const { return Diagnosis(surroundings, {barrier_with({0, 2})}); }
+  };
+  const auto store = std::make_shared<AtTimesMuteStore>();
+  Surroundings surroundings = without_page(1, 3, store);
+  for (auto& peer : surroundings.peers) peer.global_rank = 10 + peer.rank;
+  const auto posted = [&] {
+    return col::group::Calls::decode(surroundings.scope->get("calls/1").value_or("here -1 \n\n")).held_up_by;
+  };
+  col::group::Calls other;
+  other.runs.push_back({1, 3, "what all ranks call"});
+  surroundings.scope->set("calls/2", other.encode());
+  const Call call;
+  col::group::LateDiagnosis wait(surroundings, call);
+  wait.on_slow(100ms);
+  store->is_mute = true;
+  wait.on_slow(300ms);
+  CHECK(surroundings.store_is_mute());
+  store->is_mute = false;
+  CHECK(posted() == -1);
+  surroundings.store = std::make_shared<col::group::StoreHealth>();  // as after a pause of seconds
+  wait.on_slow(600ms);
+  CHECK(posted() == 10);
+}
+
+TEST_CASE("diagnosis: no rank is told that it is lost itself, by why another one has left either", "[group]") {
+  // Rank 0 has left because another group has lost this rank, 1.
+  Surroundings surroundings = without_page(1, 2, col::make_memory_store());
+  surroundings.group = "row";
+  col::group::Calls left;
+  left.has_left = true;
+  left.why = col::group::encode_error(Error(ErrorCode::peer_lost, "lost the connection to rank 0", "column", 0, 1));
+  surroundings.scope->set("calls/0", left.encode());
+  const auto explain = [&](Surroundings& by) {
+    return Diagnosis(by, {barrier_with({0})}).explain(Error(ErrorCode::peer_lost, "lost rank 0", {}, 0));
+  };
+  const Error own = explain(surroundings);
+  CHECK(own.code() == ErrorCode::aborted);
+  CHECK(own.rank() == -1);
+  CHECK(own.message().find("others have taken this rank, 1, for lost") == 0);
+  // Another rank is told which one it is.
+  Surroundings others = without_page(2, 3, surroundings.scope);
+  const Error told = explain(others);
+  CHECK(told.code() == ErrorCode::peer_lost);
+  CHECK(told.rank() == 1);
+  CHECK(told.message().find("rank 0 has left the group after an error of group 'column'") == 0);
+}
+
+TEST_CASE("diagnosis: the time that one call of a kept operation has spent is not that of the next", "[group]") {
+  col::group::Pending kept;
+  kept.end();
+  kept.spent = 3s;
+  kept.begin_again();
+  CHECK(kept.spent == col::Duration::zero());
+  CHECK_FALSE(kept.has_ended());
+}
+
 TEST_CASE("diagnosis: a rank that is behind names the one that left too early, by what the others call", "[group]") {
   // Rank 2 has left after call 1, in which this rank still is. Rank 0 waits for it in call 2, and has ended the group.
   Surroundings surroundings = without_page(1, 3, col::make_memory_store());
@@ -374,6 +486,162 @@ TEST_CASE("diagnosis: a rank that ended after it had done its part does not end 
     group.allreduce(data, {.timeout = 1s});
   });
   check_ended(outcomes, {ErrorCode::timeout}, {0});
+}
+
+TEST_CASE("diagnosis: a rank that is gone is missed in each group whose call it has not ended", "[group]") {
+  constexpr std::uint64_t kRow = 7, kColumn = 8;
+  const auto collective = [](const char* name) {
+    return col::RankRecord::Noted(col::collective_from_string(name), col::CallDetails{});
+  };
+  // Rank 1 does something in the row, has its last call in the column, and is gone. Returns what this rank, in the
+  // third call of the row, finds out.
+  const auto found = [&](const std::function<void(col::RankRecord&, int row)>& in_row, const std::string& prefix = "") {
+    const col::test::TempDir directory;
+    Surroundings surroundings = without_page(0, 2, col::make_memory_store());
+    surroundings.group = prefix + "row";
+    surroundings.token = kRow;
+    surroundings.control = col::ControlPage::create(directory / "page", 2, "job");
+    const pid_t rank_1 = fork();
+    if (rank_1 == 0) {
+      col::RankRecord& record = surroundings.control->record(1);
+      record.join(1);
+      const std::string last = prefix + "column";
+      const int row = record.enter_group(prefix + "row", kRow), column = record.enter_group(last, kColumn);
+      in_row(record, row);
+      record.begin(last, 9, "barrier", 1);
+      record.note(column, 9, collective("barrier"), true);
+      record.end(last);
+      _exit(0);
+    }
+    waitpid(rank_1, nullptr, 0);
+    try {
+      Diagnosis(surroundings, {barrier_with({1})}).look();
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::peer_lost);
+      return error.rank();
+    }
+    return -1;
+  };
+  using Record = col::RankRecord;
+  CHECK(found([](Record&, int) {}) == 1);
+  CHECK(found([&](Record& record, int row) { record.note(row, 2, collective("barrier"), true); }) == 1);
+  CHECK(found([&](Record& record, int row) { record.note(row, 3, collective("barrier"), true); }) == -1);
+  // It was started, and a later call has ended; a message has the number of the collective before it.
+  CHECK(found([&](Record& record, int row) {
+          record.note(row, 3, collective("barrier"), false);
+          record.note(row, 4, collective("barrier"), true);
+        }) == 1);
+  CHECK(found([&](Record& record, int row) { record.note(row, 3, collective("send"), true); }) == 1);
+  // A name that the record cuts says nothing.
+  CHECK(found([](Record&, int) {}, std::string(47, 'a')) == 1);
+  // Another group had the row's number in the recorder before.
+  CHECK(found([&](Record& record, int row) {
+          record.leave_group(row);
+          for (std::uint64_t token = 100; token < 170; ++token) {
+            const int before = record.enter_group("before", token);
+            record.note(before, 3, collective("barrier"), true);
+            record.leave_group(before);
+          }
+          record.enter_group("row", kRow);
+        }) == 1);
+  // It has let go of its last handle of the row, and said nothing.
+  CHECK(found([](Record& record, int row) { record.leave_group(row); }) == 1);
+}
+
+TEST_CASE("diagnosis: of several calls that a wait is for, only those are told that have not ended", "[group]") {
+  Surroundings surroundings = without_page(0, 3, col::make_memory_store());
+  std::vector<col::group::Operation> left{barrier_with({1}), barrier_with({2})};
+  left[1].sequence = 4;
+  const auto named = [&](Diagnosis& diagnosis) {
+    try {
+      diagnosis.on_timeout(1s);
+    } catch (const Error& error) {
+      return error.message().substr(0, error.message().find(" timed out"));
+    }
+    return std::string();
+  };
+  Diagnosis diagnosis(surroundings, [&] { return left; });
+  CHECK(named(diagnosis) == "barrier (operation 3)");
+  left.erase(left.begin());
+  CHECK(named(diagnosis) == "barrier (operation 4)");
+  left[0].sequence = 5;  // as many as before, and not the same
+  CHECK(named(diagnosis) == "barrier (operation 5)");
+}
+
+TEST_CASE("diagnosis: a rank that left too early is a mismatch, also when its process is gone", "[group]") {
+  const col::test::TempDir directory;
+  Surroundings surroundings = without_page(0, 2, col::make_memory_store());
+  surroundings.group = "row";
+  surroundings.control = col::ControlPage::create(directory / "page", 2, "job");
+  const pid_t rank_1 = fork();
+  if (rank_1 == 0) {
+    surroundings.control->record(1).join(1);
+    _exit(0);
+  }
+  waitpid(rank_1, nullptr, 0);
+  col::group::CollectiveCall barrier;
+  barrier.request.collective = col::Collective::barrier;
+  col::group::History of_rank_1;
+  of_rank_1.add(barrier, 1);
+  for (const std::uint64_t sequence : {1, 2, 3}) surroundings.history.add(barrier, sequence);
+  const auto explained = [&] {
+    const Error symptom(ErrorCode::peer_lost, "rank 1 has closed the connection", {}, 1);
+    return Diagnosis(surroundings, {surroundings.history.operation(3, 0, 2)}).explain(symptom);
+  };
+  CHECK(explained().code() == ErrorCode::peer_lost);
+  col::group::Calls left = of_rank_1.calls(1, 2);
+  left.has_left = true;
+  surroundings.scope->set("calls/1", left.encode());
+  const Error error = explained();
+  CHECK(error.code() == ErrorCode::mismatch);
+  CHECK(error.rank() == 1);
+}
+
+TEST_CASE("diagnosis: a rank that leaves without a word leaves nothing on the board", "[group]") {
+  Surroundings surroundings = without_page(1, 2, col::make_memory_store());
+  surroundings.sent[{0, 0}] = 1;
+  col::group::post_calls(surroundings, std::nullopt);
+  CHECK(surroundings.scope->num_keys() == 1);
+  col::group::unpost_calls(surroundings);
+  CHECK(surroundings.scope->num_keys() == 0);
+}
+
+TEST_CASE("diagnosis: of ranks that ended for lack of one another, the first is named", "[group]") {
+  const col::test::TempDir directory;
+  Surroundings surroundings = without_page(0, 3, col::make_memory_store());
+  surroundings.group = "row";
+  surroundings.control = col::ControlPage::create(directory / "page", 8, "job");
+  for (auto& peer : surroundings.peers) peer.global_rank = 2 * peer.rank;  // 0, 2, 4
+  // A process that was this rank of the job, had an error for lack of another one, and is gone.
+  const auto end = [&](int rank, int lost) {
+    const pid_t process = fork();
+    if (process == 0) {
+      surroundings.control->record(rank).join(rank);
+      surroundings.control->record(rank).fail(lost);
+      _exit(0);
+    }
+    waitpid(process, nullptr, 0);
+  };
+  const auto found = [&] {
+    try {
+      Diagnosis(surroundings, {barrier_with({1, 2})}).look();
+    } catch (const Error& error) {
+      return std::tuple(error.rank(), error.world_rank(), error.message());
+    }
+    return std::tuple(-2, -2, std::string("nothing"));
+  };
+  end(2, 5);  // which lives, as far as anybody knows
+  CHECK(std::get<0>(found()) == 1);
+  end(5, -1);
+  const auto [member, of_job, text] = found();
+  CHECK(member == 1);  // whom a smaller group would leave out
+  CHECK(of_job == 2);
+  CHECK(text.find(", as it had lost rank 5 of the job; its own output") != std::string::npos);
+  end(5, 4);
+  end(4, -1);
+  CHECK(std::get<0>(found()) == 2);
+  end(4, 2);  // a circle
+  CHECK(std::get<0>(found()) == 1);
 }
 
 TEST_CASE("diagnosis: a name that begins like another, and an earlier group of the name, do not speak for a rank",

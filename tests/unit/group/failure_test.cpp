@@ -25,8 +25,26 @@ TEST_CASE("failure: text of somebody else is no failure of ours", "[group]") {
 
 TEST_CASE("failure: the first one stands", "[group]") {
   const auto store = col::make_memory_store();
-  CHECK_FALSE(col::group::published_failure(*store));
-  CHECK(col::group::publish_failure(*store, Error(ErrorCode::mismatch, "first")).message() == "first");
-  CHECK(col::group::publish_failure(*store, Error(ErrorCode::timeout, "second")).message() == "first");
-  CHECK(col::group::published_failure(*store)->code() == ErrorCode::mismatch);
+  CHECK_FALSE(col::group::published_failure(*store, 1));
+  CHECK(col::group::publish_failure(*store, Error(ErrorCode::mismatch, "first"), 0).message() == "first");
+  CHECK(col::group::publish_failure(*store, Error(ErrorCode::timeout, "second"), 1).message() == "first");
+  CHECK(col::group::published_failure(*store, 1)->code() == ErrorCode::mismatch);
+}
+
+TEST_CASE("failure: no rank is told that it is lost itself, and its own error takes the place of that", "[group]") {
+  const auto store = col::make_memory_store();
+  const Error lost(ErrorCode::peer_lost, "lost the connection to rank 0", "g", 0);
+  CHECK(col::group::publish_failure(*store, lost, 2).rank() == 0);
+  CHECK(col::group::published_failure(*store, 1)->rank() == 0);
+  const auto read = col::group::published_failure(*store, 0);
+  REQUIRE(read);
+  CHECK(read->code() == ErrorCode::aborted);
+  CHECK(read->rank() == -1);
+  CHECK(read->message().find("others have taken this rank, 0, for lost") == 0);
+  // The words that it was told are for it alone.
+  CHECK(col::group::publish_failure(*store, *read, 0).code() == ErrorCode::aborted);
+  CHECK(col::group::published_failure(*store, 1)->rank() == 0);
+  CHECK(col::group::publish_failure(*store, Error(ErrorCode::mismatch, "its own"), 0).message() == "its own");
+  CHECK(col::group::published_failure(*store, 1)->message() == "its own");
+  CHECK(col::group::publish_failure(*store, lost, 2).message() == "its own");
 }

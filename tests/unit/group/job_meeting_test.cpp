@@ -16,6 +16,7 @@
 #include "group/join/host.hpp"
 #include "support/forwarding_store.hpp"
 #include "support/outcomes.hpp"
+#include "support/soon.hpp"
 #include "support/temp_dir.hpp"
 
 using namespace std::chrono_literals;
@@ -29,6 +30,7 @@ using col::test::expect_error;
 using col::test::Outcome;
 using col::test::run_processes;
 using col::test::run_threads;
+using col::test::soon;
 
 namespace {
 
@@ -169,8 +171,7 @@ TEST_CASE("meet: processes share the page, which is gone with them", "[group]") 
       const ContextSpec spec = ContextSpec::meet(given.spec().store, rank, 4, "another");
       expect(pages_open() == 1 && pages_mapped() == 1);  // open, for coljob
       if (rank == 3) spec.control->abort({.rank = 3, .message = "rank 3 says so"});
-      const col::Deadline deadline = col::Deadline::after(10s);
-      while (!spec.control->aborted() && !deadline.expired()) usleep(1000);
+      expect(soon([&] { return spec.control->aborted(); }));
       expect(spec.control->abort_cause().value_or(col::AbortCause{}).message == "rank 3 says so");
     }
     expect(pages_open() == 0 && pages_mapped() == 0);
@@ -286,7 +287,23 @@ TEST_CASE("meet: a timeout names the ranks that did not come; then they can meet
   check_good(run({0, 1, 2, 3}, 4, 20s));
 }
 
-TEST_CASE("meet: a rank that has given up has come, and is not the one that is missing", "[group]") {
+TEST_CASE("meet: a timeout names the whole time, also where the store was what did not answer", "[group]") {
+  // Nobody serves there. The time that is left is a part of it, tried in pieces.
+  const auto store = col::make_tcp_store("127.0.0.1", 9, "token", 60s);
+  for (const auto& [timeout, spent] : {std::pair(900ms, 0ms), std::pair(60000ms, 59500ms)}) {
+    const auto error =
+        expect_error(ErrorCode::timeout, "has not answered within ",
+                     [&, spend = spent, whole = timeout] { ContextSpec::meet(store, 1, 2, "job", whole, {}, spend); });
+    INFO(error.what());
+    CHECK(col::test::has(error.message(), timeout == 900ms ? "within 900ms" : "within 1m"));
+    CHECK(col::test::has(error.message(), "rank 1 could not announce itself there"));
+  }
+  const auto late = [](const std::shared_ptr<col::Store>& in) { ContextSpec::meet(in, 0, 2, "job", 60s, {}, 59700ms); };
+  expect_error(ErrorCode::timeout, "rank 1 did not come to the meeting of job 'job' (2 ranks) in 1m",
+               [&] { late(col::make_memory_store()); });
+}
+
+TEST_CASE("meet: a rank that has given up has come, and is not the one that is missing", "[group][rest]") {
   const auto outcomes = run_processes(2, [](int rank, col::Context& given) {
     ContextSpec::meet(given.spec().store, rank, 3, "another", rank == 0 ? 2s : 1s);
   });

@@ -14,8 +14,10 @@
 
 #include "group/call/operation.hpp"
 #include "group/join/join.hpp"
+#include "store/base/call_limit.hpp"
 #include "support/catch.hpp"
 #include "support/counting_store.hpp"
+#include "support/forwarding_store.hpp"
 #include "support/ranks.hpp"
 #include "support/silent_listener.hpp"
 #include "unit/group/stuck_backend.hpp"
@@ -48,6 +50,17 @@ void decline(int rank, int size, std::string_view backend, const col::Context& c
   col::WaitContext wait(col::Deadline::after(10s));
   col::group::decline("default", self, *name_scope(context), wait);
 }
+
+// Says by the key "looked" that its rank has looked for the record of a group: it has waited for long.
+class TellsLooks final : public col::test::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  std::optional<std::string> get(std::string_view key) override {
+    std::optional<std::string> value = ForwardingStore::get(key);
+    if (key.find("group record") != std::string_view::npos) set("looked", "");
+    return value;
+  }
+};
 
 // Rank 0 dies while the ranks connect; the others lose the connection to rank 2, which has left because of that.
 class DyingBackend final : public col::BackendFactory {
@@ -238,7 +251,7 @@ TEST_CASE("rendezvous: missing ranks are named by the timeout", "[group]") {
               {ErrorCode::timeout, {}, {"ranks 2, 3 to join group 'default'", "group 'default': timed out"}, 3});
 }
 
-TEST_CASE("rendezvous: a store that says nothing is asked no longer, once the deadline has passed", "[group]") {
+TEST_CASE("rendezvous: a store that says nothing is asked no longer, once the deadline has passed", "[group][rest]") {
   const col::test::SilentListener listener;
   const auto silent = [&](col::ContextSpec& spec) {
     spec.store = col::make_tcp_store("127.0.0.1", listener.port(), "token", spec.timeout);
@@ -271,6 +284,173 @@ TEST_CASE("rendezvous: a rank started twice is refused", "[group]") {
     }
   }
   CHECK(refused == 1);
+}
+
+// When it has come to the meeting, a second one finds its announcement; when the group stands, only the group's record.
+TEST_CASE("rendezvous: a rank that is started twice when its group stands is told so, long before its deadline",
+          "[group][rest]") {
+  const auto outcomes = col::test::run_processes(3, [](int process, col::Context& given) {
+    col::ContextSpec spec = given.spec();
+    spec.rank = std::min(process, 1);
+    spec.world_size = 2;
+    spec.control = nullptr;  // as over a store that is not a directory
+    const auto store = col::make_prefix_store(spec.store, "test");
+    col::Context context(spec);
+    if (process == 2) store->wait_for("stands", 20s);
+    auto group = stuck(spec.rank, 2);
+    group.timeout = 60s;
+    if (process == 2) {
+      try {
+        context.init_group(group);
+      } catch (...) {
+        store->set("refused", "");
+        throw;
+      }
+    }
+    const col::Group made = context.init_group(group);
+    if (process == 0) {  // whose last act is the record
+      const auto scope = col::group::job_scope(spec);
+      scope->wait_for(col::group::record_key("default"), 20s);
+      store->set("stands", "");
+    }
+    store->wait_for("refused", 40s);
+  });
+  INFO(col::test::show(outcomes));
+  for (const std::size_t member : {0, 1}) CHECK(!outcomes[member].code);
+  CHECK(outcomes[2].code == ErrorCode::already_initialized);
+  CHECK(outcomes[2].error_rank == 1);
+  CHECK(says(outcomes[2], "has already joined: this rank was started twice"));
+  CHECK(outcomes[2].seconds < 30);
+}
+
+TEST_CASE("rendezvous: a group may be made anew, in another order or by others, while some are still on their way",
+          "[group]") {
+  // In the first round, processes 0 and 1 are ranks 0 and 1; the second is theirs in another order, or of 1 and 2.
+  const bool is_job = GENERATE(false, true);
+  const auto outcomes = col::test::run_processes(is_job ? 3 : 2, [&](int process, col::Context& given) {
+    const auto store = col::make_prefix_store(given.spec().store, "test");
+    const bool is_early = process == (is_job ? 2 : 1);
+    const auto in_round = [&](int rank, int of_job, const std::shared_ptr<col::Store>& over) {
+      col::ContextSpec spec = given.spec();
+      spec.store = over;
+      spec.rank = of_job;
+      spec.world_size = 2;
+      spec.control = nullptr;
+      auto context = std::make_unique<col::Context>(spec);
+      auto group = stuck(rank, 2);
+      group.timeout = 20s;
+      context->init_group(group);
+      return context;
+    };
+    std::unique_ptr<col::Context> first;
+    if (process < 2) first = in_round(process, process, store);
+    if (process < 2) store->set(fmt::format("made {}", process), "");
+    for (const auto* const made : {"made 0", "made 1"}) store->wait_for(made, 20s);
+    if (is_job) {
+      if (first) first->finalize();
+      if (first) store->set(fmt::format("left {}", process), "");
+      for (const auto* const left : {"left 0", "left 1"}) store->wait_for(left, 20s);
+    } else if (is_early) {
+      first->destroy_group("default");
+    }
+    if (is_early) {
+      const auto telling = std::make_shared<TellsLooks>(given.spec().store);
+      const auto made = in_round(0, is_job ? 0 : 1, col::make_prefix_store(telling, "test"));
+      store->set("over", "");
+      return;
+    }
+    given.spec().store->wait_for("looked", 20s);
+    if (!is_job) first->destroy_group("default");
+    if (process == (is_job ? 1 : 0)) {
+      const auto made = in_round(1, is_job ? 1 : 0, store);
+      store->wait_for("over", 20s);
+    } else {
+      store->wait_for("over", 20s);  // its process lives on
+    }
+  });
+  INFO(col::test::show(outcomes));
+  col::test::check_all_good(outcomes);
+}
+
+TEST_CASE("rendezvous: a record whose processes nobody here sees is no word about this job", "[group]") {
+  const int size = GENERATE(2, 3);
+  const auto outcomes = col::test::run_threads(2, [&](int rank, col::Context& given) {
+    const auto store = given.spec().store;
+    col::ContextSpec spec = given.spec();
+    if (rank == 1) spec.store = std::make_shared<TellsLooks>(store);
+    spec.control = nullptr;
+    col::Context context(spec);
+    col::group::GroupRecord record{"of an earlier boot", size, "stuck", {0, 1, 2}};
+    record.global_ranks.resize(static_cast<std::size_t>(size));
+    std::vector<col::PeerInfo> processes;
+    for (int r = 0; r < size; ++r)
+      processes.push_back({.rank = r,
+                           .pid = getpid(),
+                           .hostname = "elsewhere",
+                           .boot_id = "another",
+                           .network_namespace = {},
+                           .pid_namespace = "1"});
+    record.set_processes(processes);
+    record.job_size = size;
+    const auto scope = col::group::job_scope(given.spec());
+    if (rank == 0) scope->set(col::group::record_key("default"), record.encode());
+    scope->wait_for(col::group::record_key("default"), 20s);
+    if (rank == 0) store->wait_for("looked", 20s);
+    auto group = stuck(rank, 2);
+    group.timeout = 20s;
+    context.init_group(group);
+    // At the end of a wait in vain, it does not stand for the rank that has not come.
+    scope->set(col::group::record_key("late"), record.encode());
+    if (rank == 1 || size != 2) return;
+    auto late = stuck(rank, 2, "late");
+    late.timeout = 100ms;
+    try {
+      context.init_group(late);
+      col::test::expect(false, "no error");
+    } catch (const col::Error& error) {
+      col::test::expect(error.code() == ErrorCode::timeout && error.rank() == 1, error.what());
+    }
+  });
+  col::test::check_all_good(outcomes);
+}
+
+namespace {
+
+// Answers no more, when it is asked for the record of a group: until the limit of the caller.
+class StuckOnRecord final : public col::test::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  std::optional<std::string> get(std::string_view key) override {
+    if (key.find("group record") == std::string_view::npos) return ForwardingStore::get(key);
+    const col::Deadline end = col::store::CallLimit::bound(col::Deadline::after(40s));
+    std::this_thread::sleep_for(end.remaining());
+    asked = true;
+    throw col::Error(ErrorCode::timeout, "the store does not answer");
+  }
+  std::atomic<bool> asked{false};
+};
+
+}  // namespace
+
+TEST_CASE("rendezvous: a store that answers no more does not delay the end of the wait", "[group][rest]") {
+  const auto store = std::make_shared<StuckOnRecord>(col::make_memory_store());
+  col::ContextSpec spec;
+  spec.rank = 1;
+  spec.world_size = 2;
+  spec.store = store;
+  col::Context context(spec);
+  auto group = stuck(1, 2);
+  group.timeout = 3s;
+  const auto began = std::chrono::steady_clock::now();
+  try {
+    context.init_group(group);
+    FAIL("no error");
+  } catch (const col::Error& error) {
+    CHECK(error.code() == ErrorCode::timeout);
+    CHECK(error.message().find("rank 0") != std::string::npos);
+  }
+  CHECK(store->asked);
+  CHECK(std::chrono::steady_clock::now() - began < 25s);
 }
 
 TEST_CASE("rendezvous: ranks of different jobs never meet, and are told so", "[group]") {
@@ -340,7 +520,7 @@ TEST_CASE("rendezvous: a group can be destroyed and made again many times, leavi
 }
 
 TEST_CASE("rendezvous: the roster is read once a host, a rank makes few rounds, and the bytes stay within bounds",
-          "[group]") {
+          "[group][rest]") {
   int quick = 0;
   for (const int hosts : {1, 2, 8, 64}) {
     double least = 0, most = 0;
@@ -374,12 +554,12 @@ TEST_CASE("rendezvous: the roster is read once a host, a rank makes few rounds, 
                                 peer.pid == getpid(),
                             "a member");
         }
-        store->add("met", 1);  // the roster stays open until all have read it
-        while (store->add("met", 0) < size) std::this_thread::sleep_for(1ms);
+        if (store->add("met", 1) == size) store->set("all met", "");
+        store->wait_for("all met", 60s);  // the roster stays open until all have read it
         if (rank == 0) col::group::forget(roster, *scope, wait);
       });
       col::test::check_all_good(outcomes);
-      CHECK(store->num_keys() == 1);  // "met"
+      CHECK(store->num_keys() == 2);  // "met" and "all met"
       std::size_t sum = 0, leaders = 0;
       for (const std::size_t one : bytes) sum += one;
       std::printf(
@@ -410,7 +590,8 @@ TEST_CASE("rendezvous: the roster is read once a host, a rank makes few rounds, 
   CHECK(quick > 0);
 }
 
-TEST_CASE("rendezvous: where many wait for rank 0, one looks for those who are missing, and all name them", "[group]") {
+TEST_CASE("rendezvous: where many wait for rank 0, one looks for those who are missing, and all name them",
+          "[group][rest]") {
   constexpr int kSize = 100, kCame = 90;
   const auto store = col::make_memory_store();
   std::atomic<std::size_t> bytes{0};
@@ -424,8 +605,8 @@ TEST_CASE("rendezvous: where many wait for rank 0, one looks for those who are m
     col::WaitContext wait(col::Deadline::after(patience));
     try {
       const col::group::Roster roster = col::group::meet("default", self, *counted, wait);
-      store->add("met", 1);  // the roster stays open until all have read it
-      while (store->add("met", 0) < kSize) std::this_thread::sleep_for(1ms);
+      if (store->add("met", 1) == kSize) store->set("all met", "");
+      store->wait_for("all met", 60s);  // the roster stays open until all have read it
       if (rank == 0) col::group::forget(roster, *counted, wait);
     } catch (...) {
       bytes += counted->bytes();
@@ -440,11 +621,11 @@ TEST_CASE("rendezvous: where many wait for rank 0, one looks for those who are m
   CHECK(store->get("taken back"));
   // Rank 0 comes after another one has the word.
   const auto late = col::test::run_threads(kSize, [&](int rank, col::Context&) {
-    while (rank == 0 && !store->get("missing")) std::this_thread::sleep_for(1ms);
+    if (rank == 0) store->wait_for("missing", 60s);
     join(rank, 60s);
   });
   col::test::check_all_good(late);
-  CHECK(store->num_keys() == 1);  // "met"
+  CHECK(store->num_keys() == 2);  // "met" and "all met"
 }
 
 TEST_CASE("rendezvous: many ranks that are missing are named together", "[group]") {

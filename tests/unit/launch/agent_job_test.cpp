@@ -1,5 +1,8 @@
 #include "launch/nodes/agent_job.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -10,7 +13,10 @@
 
 #include "json/json_fields.hpp"
 #include "launch/job/launch_error.hpp"
+#include "launch/launch.hpp"
+#include "launch/processes/descriptors.hpp"
 #include "support/catch.hpp"
+#include "support/jumping_time.hpp"
 #include "unit/launch/fake_files.hpp"
 
 using namespace col::launch;
@@ -27,7 +33,9 @@ JobSpec full_spec() {
                  .tee = true,
                  .console_ranks = {0, 3},
                  .merge = true,
-                 .pty = true};
+                 .pty = true,
+                 .out = Unfinished::shown,
+                 .err = Unfinished::passed};
   spec.lifecycle.timeout = Milliseconds(90'000);
   spec.lifecycle.exit_timeout = Milliseconds(7'000);
   spec.lifecycle.grace = Milliseconds(11);
@@ -70,6 +78,7 @@ TEST_CASE("agent job: all that a launcher on another host needs arrives as it wa
   // All that is in the lists of fields, which have all members but those that stay.
   JobSpec expected = spec;
   expected.programs[0].ranks = 5;
+  expected.output.joined = true;
   CHECK(col::core::json_line(job.spec) == col::core::json_line(expected));
   CHECK(job.spec.lifecycle.timeout == Milliseconds(90'000));
   CHECK(job.spec.inspect.debugger == spec.inspect.debugger);
@@ -83,6 +92,23 @@ TEST_CASE("agent job: all that a launcher on another host needs arrives as it wa
   CHECK(job.rendezvous.timeout == Milliseconds(12'000));
   REQUIRE_FALSE(job.rendezvous.endpoints.empty());
   for (const Endpoint& endpoint : job.rendezvous.endpoints) CHECK(endpoint.port == 4711);
+}
+
+TEST_CASE("agent job: the lines of a single rank are joined with nobody's, on whatever host it is", "[launch]") {
+  JobSpec spec = full_spec();
+  spec.programs[0].ranks = 1;
+  Rendezvous meeting;
+  CHECK(has_one_rank(spec, meeting));
+  const HostSpec far{.name = "bob", .slots = 1};
+  meeting.remotes = {far};
+  meeting.program_ranks = {1};
+  CHECK_FALSE(has_one_rank(spec, meeting));
+  CHECK(parse_agent_job(agent_job_text(spec, meeting, far, 4711)).spec.output.joined);
+  spec.programs[0].ranks = 0;
+  CHECK(has_one_rank(spec, meeting));
+  CHECK_FALSE(parse_agent_job(agent_job_text(spec, meeting, far, 4711)).spec.output.joined);
+  spec.programs[0].ranks = 1;
+  CHECK_FALSE(has_one_rank(spec, {.alone = false, .max_nodes = 2}));  // one on each node, without ssh
 }
 
 TEST_CASE("agent job: with several programs each has its own number of ranks", "[launch]") {
@@ -152,4 +178,19 @@ TEST_CASE("agent job: what is no job is refused in one line", "[launch]") {
     CHECK_FALSE(why.empty());
     CHECK(why.find('\n') == std::string::npos);
   }
+}
+
+TEST_CASE("agent: does not wait without end for a job", "[launch]") {
+  const PipeEnds pipe = make_input_pipe();
+  const col::tools::UniqueFd before(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  REQUIRE(::dup2(pipe.read.get(), STDIN_FILENO) == STDIN_FILENO);
+  const col::test::JumpingTime time;
+  std::string error;
+  try {
+    run_agent({});
+  } catch (const LaunchError& failed) {
+    error = failed.what();
+  }
+  ::dup2(before.get(), STDIN_FILENO);
+  CHECK(error == "no job came on stdin within 60 s");
 }

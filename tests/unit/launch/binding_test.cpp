@@ -20,6 +20,7 @@
 #include "launch/place/topology.hpp"
 #include "launch/processes/environment.hpp"
 #include "support/catch.hpp"
+#include "support/jumping_time.hpp"
 #include "unit/launch/fake_files.hpp"
 
 using namespace col::launch;
@@ -407,6 +408,7 @@ TEST_CASE("core locks: a launcher that stays in the door is not waited for witho
   const Topology topology = sys.topology();
   CoreLocks stays(sys.path());
   CHECK(stays.take({}).empty());  // no keep()
+  const col::test::JumpingTime time;
   CHECK(choice(sys, topology, {.ranks = 2}) == "what other jobs use cannot be seen (Connection timed out)");
   stays.keep({});
   CHECK(choice(sys, topology, {.ranks = 2}) == "0 1");

@@ -239,11 +239,8 @@ TEST_CASE("environment: a name that the caller has twice is there once", "[launc
   CHECK(value(found, "WORLD_SIZE") == "4");
 }
 
-TEST_CASE("environment: job ids differ and free ports are ports", "[launch]") {
+TEST_CASE("environment: job ids differ", "[launch]") {
   CHECK(make_job_id() != make_job_id());
-  const int port = pick_free_port();
-  CHECK(port > 0);
-  CHECK(port < 65536);
   CHECK(variable_name("A=b=c") == "A");
   CHECK(variable_name("A") == "A");
 }

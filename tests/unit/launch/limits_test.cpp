@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "launch/needs.hpp"
+#include "launch/nodes/rendezvous.hpp"
 #include "launch/place/cpu_quota.hpp"
 #include "launch/place/topology.hpp"
 #include "launch/report/out_of_memory.hpp"
@@ -45,7 +47,8 @@ struct Version1 {
 };
 
 std::string refusal(int ranks, const std::string& proc) {
-  return col::test::refusal_of(125, [&] { check_process_limit(ranks, proc); });
+  const Needs needs = needs_of({.programs = {{.command = {"a"}, .ranks = ranks}}}, {});
+  return col::test::refusal_of(125, [&] { check_processes(needs, RLIM_INFINITY, proc); });
 }
 
 }  // namespace
@@ -179,7 +182,7 @@ TEST_CASE("limits: too few processes are said before anything is started", "[lau
   const std::string text = refusal(10, proc);
   CHECK(text ==
         fmt::format("10 ranks need 11 processes, but the control group {} may have 100 and has 90 now; raise its "
-                    "pids.max or use fewer ranks",
+                    "pids.max to 101 or use fewer ranks",
                     machine.files / "group/pod"));
 }
 
@@ -191,11 +194,125 @@ TEST_CASE("preflight: version 1 limits processes, too", "[launch]") {
   CHECK_FALSE(refusal(5, machine.files / "proc").empty());
 }
 
-TEST_CASE("limits: too few open files", "[launch]") {
-  CHECK_NOTHROW(check_open_files(8, 3, 88));
-  CHECK_NOTHROW(check_open_files(8, 3, RLIM_INFINITY));
-  CHECK_THROWS_WITH(check_open_files(8, 3, 87),
-                    "8 ranks need 88 open files, but the hard limit is 87; raise it (ulimit -Hn) or use fewer ranks");
+TEST_CASE("limits: too few processes of this user are said with a number that suffices", "[launch]") {
+  const FakeFiles files;
+  const auto add = [&](const std::string& pid, int user, int threads) {
+    files.write(
+        "proc/" + pid + "/status",
+        fmt::format("Name:\tUid: 9\nUid:\t{0}\t7\t7\t7\nThreads:\t{1}\nCapEff:\t0000000000000000\n", user, threads));
+  };
+  add("self", 1000, 1);
+  add("20", 1000, 1);
+  add("21", 1000, 4);
+  add("22", 1001, 50);
+  const auto says = [&](int ranks, rlim_t limit) {
+    const Needs needs = needs_of({.programs = {{.command = {"a"}, .ranks = ranks}}}, {});
+    return col::test::refusal_of(125, [&] { check_processes(needs, limit, files / "proc"); });
+  };
+  CHECK(says(16, 22).empty());
+  CHECK(says(16, RLIM_INFINITY).empty());
+  CHECK(says(16, 21) ==
+        "16 ranks need 17 processes, but this user may have 21 and has 5 now; raise the limit to 22 (ulimit -u) or use "
+        "fewer ranks");
+  CHECK(says(1, 6).starts_with("1 rank needs 2 processes, but this user may have 6 and has 5 now"));
+  CHECK_FALSE(says(16, 0).empty());
+  // However high the limit is, the user may already be near it.
+  add("23", 1000, 20000);
+  CHECK_FALSE(says(16, 20021).empty());
+  CHECK(says(16, 20022).empty());
+  CHECK(says(16, RLIM_INFINITY - 1).empty());
+  // Nobody is counted where all of this machine's have room.
+  files.write("proc/loadavg", "0.20 0.18 0.12 1/80 11206\n");
+  CHECK(says(16, 97).empty());
+  CHECK_FALSE(says(16, 96).empty());
+}
+
+TEST_CASE("limits: the kernel counts no processes of root, nor of who may exceed limits", "[launch]") {
+  const FakeFiles files;
+  const auto says = [&](const std::string& status) {
+    files.write("proc/self/status", status);
+    files.write("proc/20/status", status);
+    const Needs needs = needs_of({.programs = {{.command = {"a"}, .ranks = 16}}}, {});
+    return col::test::refusal_of(125, [&] { check_processes(needs, 12, files / "proc"); });
+  };
+  const std::string capable = "Uid:\t1000\t0\t0\t0\nCapEff:\t0000000001000000\n";
+  const std::string root = "Uid:\t0\t0\t0\t0\nCapEff:\t0000000000000000\n";
+  for (const std::string& status : {capable, root}) {
+    CAPTURE(status);
+    files.write("proc/self/uid_map", "         0          0 4294967295\n");
+    CHECK(says(status).empty());
+    // Whoever is root in a user namespace is a user like others outside of it.
+    files.write("proc/self/uid_map", "         0       1000          1\n");
+    CHECK(says(status).starts_with("16 ranks need 17 processes, but this user may have 12 and has 1 now"));
+  }
+}
+
+TEST_CASE("limits: a fork that failed says which limit, and a number that suffices", "[launch]") {
+  const Version2 machine("/a");
+  const std::string proc = machine.files / "proc";
+  CHECK(why_no_process(EAGAIN, 4, 12, proc) ==
+        "this user may have 12 processes; raise the limit to 16 (ulimit -u) or use fewer ranks");
+  machine.files.write("group/a/pids.max", "20\n");
+  machine.files.write("group/a/pids.current", "20\n");
+  CHECK(why_no_process(EAGAIN, 4, 12, proc) ==
+        fmt::format("the control group {} may have 20 processes; raise its pids.max to 24 or use fewer ranks",
+                    machine.files / "group/a"));
+  machine.files.write("group/a/pids.current", "19\n");
+  CHECK(why_no_process(EAGAIN, 4, RLIM_INFINITY, proc).find("pids.max") != std::string::npos);
+  CHECK(why_no_process(ENOMEM, 4, 12, proc) == "Cannot allocate memory");
+}
+
+TEST_CASE("limits: too few open files are said with the one number that suffices", "[launch]") {
+  const auto needs = [](int ranks, OutputSpec output = {}, InputSpec input = {}) {
+    return needs_of({.programs = {{.command = {"a"}, .ranks = ranks}}, .output = std::move(output), .input = input},
+                    {});
+  };
+  const Needs eight = needs(8);
+  CHECK_NOTHROW(check_open_files(eight, eight.files));
+  CHECK_NOTHROW(check_open_files(eight, RLIM_INFINITY));
+  CHECK_THROWS_WITH(check_open_files(eight, eight.files - 1),
+                    fmt::format("8 ranks need {} open files, but the hard limit is {}; raise it (ulimit -Hn) or use "
+                                "fewer ranks",
+                                eight.files, eight.files - 1));
+  CHECK_THROWS_WITH(check_open_files(needs(1), 3), Catch::Matchers::StartsWith("1 rank needs "));
+  const auto of_each = [&](const OutputSpec& output, InputSpec input = {}) {
+    return (needs(100, output, input).files - needs(50, output, input).files) / 50;
+  };
+  const rlim_t plain = of_each({});
+  CHECK(of_each({.label = "[%r] "}) == plain);
+  CHECK(of_each({.merge = true}) == plain - 1);
+  CHECK(of_each({.file_pattern = "%r.%s"}) == plain - 2);  // ranks write there themselves
+  CHECK(of_each({.label = "[%r] ", .file_pattern = "%r.%s"}) == plain + 2);
+  CHECK(of_each({.file_pattern = "%r.%s", .tee = true}) == plain + 2);
+  CHECK(of_each({}, {.to = InputSpec::To::all}) == plain + 1);
+  CHECK(of_each({.pty = true}) == plain);
+  CHECK(of_each({.file_pattern = "%r", .pty = true}) == plain + 1);
+}
+
+TEST_CASE("limits: other hosts take files and processes, too", "[launch]") {
+  JobSpec spec{.programs = {{.command = {"a"}, .ranks = 2}}};
+  const Needs alone = needs_of(spec, {});
+  spec.nodes.hosts = {{.name = "localhost", .slots = 2},
+                      {.name = "198.51.100.1", .slots = 300},
+                      {.name = "198.51.100.2", .slots = 300}};
+  const Rendezvous meeting = plan_rendezvous(spec, [](const char*) { return std::nullopt; });
+  const Needs needs = needs_of(spec, meeting);
+  CHECK(needs.files > alone.files + 590);             // each rank may have a connection to the store
+  CHECK(needs.processes == alone.processes + 2 + 2);  // an ssh for each, the meeting and its store's thread
+  CHECK_THROWS_WITH(check_open_files(needs, 20), Catch::Matchers::StartsWith("2 ranks and 2 other hosts need "));
+  // The number that is named suffices on each of them.
+  JobSpec of_other = {.programs = {{.command = {"a"}, .ranks = 300}}};
+  CHECK(needs.files_of_all >= needs_of(of_other, {}).files);
+  CHECK_NOTHROW(check_open_files(needs, needs.files));
+}
+
+TEST_CASE("limits: a meeting and a live view take processes, too", "[launch]") {
+  JobSpec spec{.programs = {{.command = {"a"}, .ranks = 2}}};
+  const long long alone = needs_of(spec, {}).processes;
+  CHECK(needs_of(spec, {.alone = false, .may_serve = true, .max_nodes = 2}).processes == alone + 2);
+  CHECK(needs_of(spec, {.alone = false, .max_nodes = 2}).processes == alone);
+  spec.inspect.watch = true;
+  CHECK(needs_of(spec, {}).processes == alone + 1);
 }
 
 namespace {

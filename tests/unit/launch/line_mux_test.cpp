@@ -14,6 +14,7 @@
 using col::launch::last_lines_of_file;
 using col::launch::LineMux;
 using col::launch::LineTail;
+using col::launch::Unfinished;
 using std::chrono::milliseconds;
 using Lines = std::vector<std::string>;
 
@@ -27,6 +28,7 @@ std::string take(LineMux& mux) {
 }
 
 const LineMux::Time kMuxStart{std::chrono::hours(1)};
+constexpr LineMux::Options kOnTerminal{.unfinished = Unfinished::shown};
 
 }  // namespace
 
@@ -65,7 +67,7 @@ TEST_CASE("line mux: bytes of every value pass unchanged", "[launch]") {
 }
 
 TEST_CASE("line mux: a prompt shows after a silence, and its line goes on after it", "[launch]") {
-  LineMux mux;
+  LineMux mux(kOnTerminal);
   const int a = mux.add_source("[0] ");
   const int b = mux.add_source("[1] ");
   mux.feed(a, "name? ", kMuxStart);
@@ -85,7 +87,7 @@ TEST_CASE("line mux: a prompt shows after a silence, and its line goes on after 
 }
 
 TEST_CASE("line mux: a line that stays open does not hold up the others for ever", "[launch]") {
-  LineMux mux;
+  LineMux mux(kOnTerminal);
   const int a = mux.add_source("");
   const int b = mux.add_source("");
   mux.feed(a, "10%", kMuxStart);
@@ -155,7 +157,7 @@ TEST_CASE("line mux: a stamp stands before the label of the lines that begin wit
 }
 
 TEST_CASE("line mux: a prompt behind another's open line shows after its turn has come", "[launch]") {
-  LineMux mux;
+  LineMux mux(kOnTerminal);
   const int a = mux.add_source("[0] ");
   const int b = mux.add_source("[1] ");
   mux.feed(a, "10%", kMuxStart);
@@ -192,7 +194,7 @@ TEST_CASE("line mux: a prompt behind another's open line shows after its turn ha
 }
 
 TEST_CASE("line mux: where there is one source only, nothing waits", "[launch]") {
-  LineMux mux({.one_source = true});
+  LineMux mux({.unfinished = Unfinished::passed});
   const int a = mux.add_source("[0] ");
   mux.feed(a, "name", kMuxStart);
   CHECK(take(mux) == "[0] name");
@@ -203,9 +205,32 @@ TEST_CASE("line mux: where there is one source only, nothing waits", "[launch]")
   CHECK(take(mux) == "\n");
 }
 
+TEST_CASE("line mux: where there is one source at a time, the next one does not wait for a newline either",
+          "[launch]") {
+  LineMux mux({.unfinished = Unfinished::passed});
+  const int first = mux.add_source("");
+  mux.feed(first, "ends here", kMuxStart);
+  mux.close(first, kMuxStart);
+  CHECK(take(mux) == "ends here");
+  const int again = mux.add_source("");
+  SECTION("a prompt") {
+    mux.feed(again, "name? ", kMuxStart);
+    CHECK(take(mux) == "\nname? ");
+  }
+  SECTION("a prompt after a line") {
+    mux.feed(again, "line\nname? ", kMuxStart);
+    CHECK(take(mux) == "\nline\nname? ");
+  }
+  mux.feed(again, "me", kMuxStart);
+  CHECK(take(mux) == "me");
+  mux.close(again, kMuxStart);
+  CHECK(take(mux).empty());
+  CHECK_FALSE(mux.deadline());
+}
+
 TEST_CASE("line mux: what all sources hold together is bounded, and the open line can still be ended", "[launch]") {
   constexpr std::size_t kLimit = 4 * LineMux::kMaxHeld;
-  LineMux mux({.max_held = kLimit});
+  LineMux mux({.unfinished = Unfinished::shown, .max_held = kLimit});
   const int owner = mux.add_source("");
   std::vector<int> others;
   for (int index = 0; index < 64; ++index) others.push_back(mux.add_source("[x] "));
@@ -226,31 +251,79 @@ TEST_CASE("line mux: what all sources hold together is bounded, and the open lin
   CHECK(mux.is_drained());
 }
 
-TEST_CASE("line mux: unfinished lines of many sources cannot exceed the bound, nor stop each other", "[launch]") {
-  constexpr std::size_t kLimit = 2 * LineMux::kMaxHeld;
-  LineMux mux({.max_held = kLimit});
+TEST_CASE("line mux: unfinished lines of many sources are whole, and nobody stops another", "[launch]") {
+  LineMux mux({.max_held = LineMux::kMaxHeld});
   const std::string part(LineMux::kMaxHeld / 2, 'x');
   std::vector<int> sources;
   for (int index = 0; index < 16; ++index) sources.push_back(mux.add_source(""));
-  std::size_t fed = 0;
-  std::size_t got = 0;
-  LineMux::Time now = kMuxStart;
-  for (int round = 0; round < 40; ++round, now += LineMux::kPatience) {
+  for (const char* end : {"", "\n"}) {
     for (int source : sources) {
-      if (!mux.wants(source)) continue;
-      mux.feed(source, part, now);
-      fed += part.size();
+      REQUIRE(mux.wants(source));
+      mux.feed(source, part.substr(1) + end, kMuxStart);
+      CHECK(take(mux) == (*end == '\0' ? "" : part.substr(1) + part.substr(1) + "\n"));
     }
-    got += static_cast<std::size_t>(std::count(mux.pending().begin(), mux.pending().end(), 'x'));
-    mux.consume(mux.pending().size());
-    CHECK(fed - got <= kLimit + part.size());
+    CHECK_FALSE(mux.deadline());
+  }
+}
+
+TEST_CASE("line mux: where no person looks, only a newline ends a line", "[launch]") {
+  LineMux mux;
+  const int a = mux.add_source("");
+  const int b = mux.add_source("");
+  LineMux::Time now = kMuxStart;
+  for (const char* part : {"AB", "\r10%\r", "CD", "EF\n"}) {
+    CHECK(take(mux).empty());
+    CHECK_FALSE(mux.deadline());
+    for (int source : {a, b}) mux.feed(source, part, now);
+    now += 2 * LineMux::kPatience;
     mux.tick(now);
   }
-  CHECK(got >= 40 * part.size());
+  CHECK(take(mux) == "AB\r10%\rCDEF\nAB\r10%\rCDEF\n");
+}
+
+TEST_CASE("line mux: a line that does not end is passed on when it is long, and says where it was cut", "[launch]") {
+  LineMux mux;
+  const std::string label = GENERATE("", "[0] ");
+  const int a = mux.add_source(label);
+  const int b = mux.add_source("");
+  const std::string long_text(LineMux::kMaxHeld, 'x');
+  mux.feed(a, long_text.substr(label.size() + 1), kMuxStart);
+  CHECK(take(mux).empty());
+  mux.feed(a, "x", kMuxStart);
+  CHECK(take(mux) == label + long_text.substr(label.size()));
+  mux.feed(b, "line\n", kMuxStart);
+  mux.tick(kMuxStart + LineMux::kPatience);
+  CHECK(take(mux) == " [line continues]\nline\n");
+  SECTION("its rest") {
+    mux.feed(a, "re", kMuxStart);
+    CHECK(take(mux).empty());
+    mux.feed(a, "st\nnext\n", kMuxStart);
+    CHECK(take(mux) == label + "[line continued] rest\n" + label + "next\n");
+  }
+  SECTION("the end of its source, which is no cut") {
+    mux.feed(a, long_text, kMuxStart);
+    mux.close(a, kMuxStart);
+    mux.feed(b, "line\n", kMuxStart);
+    CHECK(take(mux) == label + "[line continued] " + long_text + "\nline\n");
+  }
+  SECTION("the end of its source, with nothing more to say") {
+    mux.close(a, kMuxStart);
+    mux.feed(b, "line\n", kMuxStart);
+    CHECK(take(mux) == "line\n");
+  }
+}
+
+TEST_CASE("line mux: at the end of a source all of it comes, as a line where others are to follow", "[launch]") {
+  const bool ends_lines = GENERATE(false, true);
+  LineMux mux({.ends_lines = ends_lines});
+  const int a = mux.add_source("");
+  mux.feed(a, "text", kMuxStart);
+  mux.close(a, kMuxStart);
+  CHECK(take(mux) == (ends_lines ? "text\n" : "text"));
 }
 
 TEST_CASE("line mux: the number of a forgotten source is used again, once all of it is passed on", "[launch]") {
-  LineMux mux;
+  LineMux mux(kOnTerminal);
   const int a = mux.add_source("[0] ");
   const int b = mux.add_source("[1] ");
   mux.feed(a, "open", kMuxStart);
@@ -274,7 +347,8 @@ TEST_CASE("line mux: random pieces of random sources come out as their lines", "
   CAPTURE(seed);
   std::mt19937 random(seed);
   const auto below = [&](std::size_t bound) { return random() % bound; };
-  LineMux mux({.max_held = 1 + below(3000)});
+  const Unfinished unfinished = below(2) == 0 ? Unfinished::held : Unfinished::shown;
+  LineMux mux({.unfinished = unfinished, .max_held = 1 + below(3000)});
   struct Sent {
     std::string text, rest;
     std::vector<std::string> lines;

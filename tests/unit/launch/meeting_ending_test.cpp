@@ -380,9 +380,29 @@ TEST_CASE("meeting: a host that cannot be reached ends a job that has not begun"
   program.come(1);
   program.say(1, {{"say", "unreachable"}, {"what", "host n2 cannot run the program"}, {"exit_code", said}});
   CHECK(program.done(1).result.exit_code == expected);
+  // An ssh that has gone to the background.
+  MeetingProbe background(nodes(2, 2));
+  background.come(1, {.wanted_rank = 0});
+  background.say(1, {{"say", "unreachable"}, {"what", "started nothing"}, {"unless_came", 0}});
+  CHECK(background.letters.empty());
+  background.say(1, {{"say", "unreachable"}, {"what", "started nothing"}, {"unless_came", 1}});
+  CHECK(background.done(1).result.error == "started nothing");
   Running later;
   later.say(1, {{"say", "unreachable"}, {"what", "x"}});
   CHECK(later.letters.empty());
+}
+
+TEST_CASE("meeting: a host that is lost before the job began ends it where nobody starts it again", "[launch]") {
+  MeetingSpec spec = nodes(3, 3);
+  spec.others_may_come = false;
+  MeetingProbe probe(spec);
+  probe.come(0, {.ranks = 0});
+  probe.come(1);
+  probe.come(2);
+  probe.lose(2);
+  CHECK(probe.done(0).result.exit_code == 125);
+  CHECK(probe.done(0).result.error.starts_with("lost host n2 before the job began: the cable was cut;"));
+  CHECK(probe.done(1).result.cause == EndCause::node_lost);
 }
 
 TEST_CASE("meeting: processes that survived are counted on all nodes", "[launch]") {

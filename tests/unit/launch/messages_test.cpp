@@ -192,7 +192,7 @@ TEST_CASE("wire: one who does not read for a while gets everything later, and in
   CHECK(all == expected);
 }
 
-TEST_CASE("wire: one who never reads is given up, before it costs all memory", "[launch]") {
+TEST_CASE("wire: one who never reads is given up, before it costs all memory", "[launch][rest]") {
   Line line;
   const json message = {{"a", std::string(16 << 20, 'z')}};
   int sent = 0;

@@ -9,6 +9,7 @@
 
 #include "launch/output/output.hpp"
 #include "launch/output/sink.hpp"
+#include "launch/output/terminal.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/launch/fake_files.hpp"
 #include "unit/launch/output_support.hpp"
@@ -106,6 +107,21 @@ TEST_CASE("output: stdout and stderr stay apart unless the user joined them", "[
   }
 }
 
+TEST_CASE("output: a terminal shows a line that is not ended after a silence, a pipe never", "[launch]") {
+  const Pty terminal = make_pty(false);
+  const Pipe pipe = make_pipe();
+  CHECK(unfinished_at(terminal.slave.get()) == Unfinished::shown);
+  CHECK(unfinished_at(pipe.write.get()) == Unfinished::held);
+  const Unfinished unfinished = GENERATE(Unfinished::shown, Unfinished::held);
+  RunningJob job({.out = unfinished});
+  const ChildStreams rank = job.add(0);
+  write_all(rank.out_fd(), "name? ");
+  job.run();
+  CHECK_FALSE(has_something(job.console.read.get()));
+  job.output.work(LineMux::Clock::now() + std::chrono::hours(1));
+  CHECK(has_something(job.console.read.get()) == (unfinished == Unfinished::shown));
+}
+
 TEST_CASE("output: merged streams keep the order in which the rank wrote them", "[launch]") {
   RunningJob job({.merge = true});
   const ChildStreams rank = job.add(0);
@@ -145,7 +161,8 @@ TEST_CASE("output: a reader that is gone shows as an error and closes the ranks'
   write_all(rank.out_fd(), "line\n");
   job.run();
   CHECK(job.output.error() == EPIPE);
-  CHECK(job.output.error_file().empty());
+  CHECK(job.output.error_file() == "stdout");
+  CHECK(job.output.is_cut_off());
   CHECK(job.output.all_ended());
   CHECK(job.output.all_written());
   CHECK(::write(rank.out_fd(), "x", 1) == -1);
@@ -300,6 +317,7 @@ TEST_CASE("output files: streams of one name share one file", "[launch]") {
     write_all(one.out_fd(), "one begins ");
     write_all(other.out_fd(), "other\n");
     job.run();
+    job.output.work(LineMux::Clock::now() + std::chrono::hours(1));
     write_all(one.out_fd(), "and ends\n");
     write_all(other.err_fd(), "error\n");
     job.run();
@@ -361,6 +379,26 @@ TEST_CASE("output files: a full disk is an error that names the file", "[launch]
   CHECK(job.output.error() == ENOSPC);
   CHECK(job.output.error_file() == "/dev/full");
   CHECK(job.output.all_ended());
+}
+
+TEST_CASE("output files: a full disk under the console is told and ends nothing, as the files have it all",
+          "[launch]") {
+  const TempDir folder;
+  const UniqueFd epoll = make_epoll_for_test();
+  const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  const OutputSpec spec{.file_pattern = folder / "%r", .tee = true};
+  Output output(
+      {.epoll_fd = epoll.get(), .pipe_tag = kPipe, .sink_tag = kSink, .stdout_fd = full.get(), .stderr_fd = full.get()},
+      spec);
+  const ChildStreams rank = output.add_rank({}, false);
+  for (int line = 0; line < 3; ++line) {
+    write_all(rank.out_fd(), "line\n");
+    run(epoll, &output);
+  }
+  CHECK(output.error() == ENOSPC);
+  CHECK(output.error_file() == "stdout");
+  CHECK_FALSE(output.is_cut_off());
+  CHECK(content_of(folder / "0") == "line\nline\nline\n");
 }
 
 TEST_CASE("output files: what cannot be opened is refused with the reason and a way out", "[launch]") {

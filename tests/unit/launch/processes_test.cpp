@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -12,10 +13,12 @@
 #include <vector>
 
 #include "common/unique_fd.hpp"
+#include "launch/processes/descriptors.hpp"
 #include "launch/processes/job_directory.hpp"
 #include "launch/processes/processes.hpp"
 #include "launch/watcher.hpp"
 #include "support/catch.hpp"
+#include "support/jumping_time.hpp"
 #include "support/temp_dir.hpp"
 
 using namespace col::launch;
@@ -77,8 +80,11 @@ TEST_CASE("processes: children are found, and only direct ones", "[launch]") {
   CHECK(children[0].pid == child);
   CHECK(children[0].parent == ::getpid());
   CHECK(children[0].start_ticks >= read_process(::getpid()).start_ticks);
-  CHECK(children_of(child).size() == 1);
+  REQUIRE(children_of(child).size() == 1);
+  CHECK(descendants_of(::getpid()) == std::vector<pid_t>{child, children_of(child)[0].pid});
+  CHECK(descendants_of(child) == std::vector<pid_t>{children_of(child)[0].pid});
   CHECK(kill_children(0, soon()) == 0);
+  CHECK(descendants_of(::getpid()).empty());
 }
 
 TEST_CASE("processes: killing takes detached descendants with it", "[launch]") {
@@ -126,6 +132,24 @@ TEST_CASE("processes: a name with brackets and spaces does not confuse the reade
   CHECK(info.pid == ::getpid());
   CHECK(info.parent == ::getppid());
   CHECK(read_process(0).pid == 0);
+}
+
+TEST_CASE("next events: come in the order in which they happened, and what is there takes no time", "[launch]") {
+  col::test::JumpingTime time;
+  const auto begin = time.now();
+  const col::tools::UniqueFd epoll = make_epoll();
+  std::array<PipeEnds, 3> pipes = {make_output_pipe(), make_output_pipe(), make_output_pipe()};
+  for (std::size_t i = 0; i < pipes.size(); ++i) watch_readable(epoll.get(), pipes[i].read.get(), i);
+  std::array<epoll_event, 8> room;
+  CHECK(next_events(epoll.get(), room, {}).empty());
+  CHECK(time.now() == begin);
+  CHECK(next_events(epoll.get(), room, seconds(300)).empty());
+  CHECK(time.now() - begin == seconds(300));
+  for (const std::size_t i : {2, 0, 1}) REQUIRE(::write(pipes[i].write.get(), "x", 1) == 1);
+  std::vector<std::uint64_t> tags;
+  for (const epoll_event& event : next_events(epoll.get(), room, seconds(300))) tags.push_back(event.data.u64);
+  CHECK(tags == std::vector<std::uint64_t>{2, 0, 1});
+  CHECK(time.now() - begin == seconds(300));
 }
 
 TEST_CASE("leftovers: shared memory that nobody has open is removed, everything else stays", "[launch]") {

@@ -4,13 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,6 +21,7 @@
 #include "launch/processes/descriptors.hpp"
 #include "launch/top/live_job.hpp"
 #include "support/catch.hpp"
+#include "support/jumping_time.hpp"
 #include "support/temp_dir.hpp"
 
 using namespace col::launch;
@@ -99,15 +100,14 @@ TEST_CASE("ask desk: a question by the socket of a directory, whose path may be 
   CHECK_FALSE(AskingLauncher::ask(path, {}));
   const col::tools::UniqueFd epoll = make_epoll();
   AskDesk desk(path, epoll.get(), 0);
-  std::optional<JobStory> story;
-  std::thread asker([&] {
-    if (auto asking = AskingLauncher::ask(path, {.calls = 12, .use = true})) story = asking->wait();
-  });
+  const col::test::JumpingTime time;
+  std::optional<AskingLauncher> asking = AskingLauncher::ask(path, {.calls = 12, .use = true});
+  REQUIRE(asking);
   bool answered = false;
   while (!answered) {
-    epoll_event event{};
-    if (::epoll_wait(epoll.get(), &event, 1, 10'000) != 1) break;
-    for (const AskDesk::Request& request : desk.on_event(event.data.u64)) {
+    std::array<epoll_event, 1> room;
+    REQUIRE_FALSE(next_events(epoll.get(), room, std::chrono::seconds(10)).empty());
+    for (const AskDesk::Request& request : desk.on_event(room[0].data.u64)) {
       CHECK(request.what.calls == 12);
       CHECK(request.what.use);
       desk.answer(request.client, with_rank(5));
@@ -115,14 +115,9 @@ TEST_CASE("ask desk: a question by the socket of a directory, whose path may be 
       answered = true;
     }
   }
-  asker.join();
-  CHECK(answered);
+  const std::optional<JobStory> story = asking->wait();
   REQUIRE(story);
   CHECK(story->ranks.at(0).rank == 5);
-  // Nobody looks at what is asked: it comes back without an answer.
-  auto unanswered = AskingLauncher::ask(path, {});
-  REQUIRE(unanswered);
-  CHECK_FALSE(unanswered->wait());
 }
 
 TEST_CASE("ask desk: a launcher that has not heard all who call is there", "[launch]") {
@@ -144,6 +139,20 @@ TEST_CASE("ask desk: a launcher that has not heard all who call is there", "[lau
   CHECK_FALSE(AskingLauncher::can_ask(directory.path()));
   CHECK_FALSE(job.ask());
   CHECK(job.is_over());
+}
+
+TEST_CASE("ask desk: a launcher that does not answer is waited for as long as it may take", "[launch]") {
+  const col::test::TempDir directory;
+  const col::tools::UniqueFd epoll = make_epoll();
+  const AskDesk desk(directory.path(), epoll.get(), 0);
+  const bool stacks = GENERATE(false, true);
+  col::test::JumpingTime time;
+  const Questions::Time begin = time.now();
+  std::optional<AskingLauncher> asking = AskingLauncher::ask(directory.path(), {.stacks = stacks});
+  REQUIRE(asking);
+  CHECK_FALSE(asking->wait());
+  CHECK_FALSE(asking->is_over());
+  CHECK(time.now() - begin == answer_time(stacks) + milliseconds(300));
 }
 
 TEST_CASE("live job: goes on while ranks of other hosts live", "[launch]") {

@@ -200,6 +200,9 @@ TEST_CASE("endpoint: several addresses are listened at with one port, and no oth
   CHECK_FALSE(connect_to({"127.0.0.3", listener.port}, std::chrono::seconds(10)).socket);
   CHECK(listen_on({"127.0.0.3", "127.0.0.2"}, listener.port).sockets.empty());
   CHECK(listen_on({"198.51.100.1"}, 0).error == EADDRNOTAVAIL);
+  const Endpoint free_one = pick_free_port();
+  CHECK(is_this_host(free_one.host));
+  CHECK(listen_on({free_one.host}, free_one.port).sockets.size() == 1);
 }
 
 TEST_CASE("endpoint: who does not listen is an error with the reason", "[launch]") {

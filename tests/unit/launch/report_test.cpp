@@ -405,7 +405,7 @@ TEST_CASE("report: who waits for whom", "[launch]") {
   }
 }
 
-TEST_CASE("report: a thousand ranks that all do something else fit in few lines", "[launch]") {
+TEST_CASE("report: a thousand ranks that all do something else fit in few lines", "[launch][rest]") {
   JobStory story = story_of(1000);
   story.result.cause = EndCause::timed_out;
   for (std::size_t rank = 0; rank < 1000; ++rank)

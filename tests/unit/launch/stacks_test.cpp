@@ -17,12 +17,12 @@
 
 #include <fmt/format.h>
 
+#include "core/clock/clock.hpp"
 #include "launch/processes/processes.hpp"
 #include "launch/report/stack_text.hpp"
 #include "unit/launch/fake_files.hpp"
 
 using namespace col::launch;
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Clock = StackTaker::Clock;
 
@@ -90,13 +90,15 @@ class Sleeper {
   pid_t pid_ = 0;
 };
 
-// As an event loop would. Signals wake nobody: no child needs to be reaped.
-std::vector<std::optional<Stack>> take_all(StackTaker& taker) {
-  const auto latest = Clock::now() + seconds(60);
-  while (!taker.finished() && Clock::now() < latest) {
+// Works as an event loop would, in which it is always `now`: a slow machine takes no time. Signals wake nobody: no
+// child needs to be reaped.
+std::vector<std::optional<Stack>> take_all(StackTaker& taker, Clock::time_point now = Clock::now()) {
+  const auto latest = Clock::now() + seconds(90);  // gdb reads hundreds of megabytes of a program with a sanitizer
+  while (const auto due = taker.deadline()) {
+    REQUIRE(Clock::now() < latest);
     pollfd event{taker.fd(), POLLIN, 0};
-    ::poll(&event, 1, 1000);
-    if (event.revents != 0) taker.on_readable();
+    col::core::poll_for({&event, 1}, std::min<col::Duration>(*due - now, seconds(1)));
+    taker.work(now);
   }
   REQUIRE(taker.finished());
   return taker.take();
@@ -123,6 +125,14 @@ class Debuggers {
   }
   const std::string& path() const { return directory_.path(); }
   std::string read(const std::string& name) const { return col::test::content_of(directory_ / name); }
+  // Waits until one of them has written a line there.
+  std::string await_line(const std::string& name) const {
+    const auto latest = Clock::now() + seconds(60);
+    while (!read(name).ends_with('\n') && Clock::now() < latest) std::this_thread::yield();
+    INFO(name);
+    REQUIRE(read(name).ends_with('\n'));
+    return read(name);
+  }
 
  private:
   col::test::TempDir directory_;
@@ -135,7 +145,8 @@ StackTaker::Options with_path(const std::string& path) {
 }
 
 constexpr const char* kNoDebugger = "/nonexistent";
-const auto in_time = [] { return Clock::now() + seconds(30); };
+constexpr std::chrono::milliseconds kTime{30'000};
+const auto in_time = [] { return Clock::now() + kTime; };
 
 bool is_installed(const char* program) {
   return ::access(fmt::format("/usr/bin/{}", program).c_str(), X_OK) == 0;
@@ -191,14 +202,11 @@ TEST_CASE("stacks: a process that has ended has none", "[launch]") {
   ::waitpid(child, nullptr, 0);
 }
 
-TEST_CASE("stacks: gdb shows functions, threads in their order", "[launch]") {
+TEST_CASE("stacks: gdb shows functions, threads in their order", "[launch][rest]") {
   INFO("install gdb");
   REQUIRE(is_installed("gdb"));
   const Sleeper sleeper(true);
-  // Of a program with a sanitizer inside it reads hundreds of megabytes first.
-  StackTaker::Options options;
-  options.per_process = seconds(80);
-  StackTaker taker({sleeper.pid()}, Clock::now() + seconds(90), options);
+  StackTaker taker({sleeper.pid()}, in_time());
   const auto stacks = take_all(taker);
   const std::string text = text_of(stacks[0]);
   INFO(text);
@@ -217,15 +225,13 @@ TEST_CASE("stacks: gdb shows functions, threads in their order", "[launch]") {
   CHECK(sleeper.state() == 'S');
 }
 
-TEST_CASE("stacks: eu-stack where there is no gdb", "[launch]") {
+TEST_CASE("stacks: eu-stack where there is no gdb", "[launch][rest]") {
   INFO("install elfutils");
   REQUIRE(is_installed("eu-stack"));
   const Debuggers debuggers;
   REQUIRE(::symlink("/usr/bin/eu-stack", (debuggers.path() + "/eu-stack").c_str()) == 0);
   const Sleeper sleeper;
-  StackTaker::Options options = with_path(debuggers.path());
-  options.per_process = seconds(80);
-  StackTaker taker({sleeper.pid()}, Clock::now() + seconds(90), options);
+  StackTaker taker({sleeper.pid()}, in_time(), with_path(debuggers.path()));
   const auto stacks = take_all(taker);
   INFO(text_of(stacks[0]));
   REQUIRE(stacks[0]);
@@ -262,41 +268,39 @@ TEST_CASE("stacks: a debugger that hangs is killed with what it started, and /pr
   debuggers.add("gdb", "echo $$ >\"${0%/*}/gdb.pid\"; sleep 1000 & echo $! >\"${0%/*}/child.pid\"; wait");
   const Sleeper sleeper;
   StackTaker::Options options = with_path(debuggers.path());
-  const auto begin = Clock::now();
-  bool by_total = false;
-  SECTION("each has a time of its own") {
-    options.per_process = milliseconds(400);
-  }
+  SECTION("each has a time of its own") {}
   SECTION("and there is one for all") {
-    by_total = true;
+    options.per_process = 2 * kTime;
   }
-  StackTaker taker({sleeper.pid()}, by_total ? begin + milliseconds(1600) : in_time(), options);
-  const auto stacks = take_all(taker);
-  CHECK(Clock::now() - begin < seconds(20));
+  StackTaker taker({sleeper.pid()}, in_time(), options);
+  const std::array<std::string, 2> pids = {debuggers.await_line("gdb.pid"), debuggers.await_line("child.pid")};
+  const auto due = taker.deadline();
+  REQUIRE(due);
+  taker.work(*due - std::chrono::milliseconds(1));
+  CHECK(taker.deadline() == due);
+  const auto stacks = take_all(taker, *due);
   REQUIRE(stacks[0]);
   CHECK(stacks[0]->source == "/proc");
-  for (const char* file : {"gdb.pid", "child.pid"}) {
-    const std::string pid = debuggers.read(file);
-    if (pid.empty()) continue;  // the machine was so busy that it did not come to that
+  for (const std::string& pid : pids) {
     const auto latest = Clock::now() + seconds(20);
     const auto is_gone = [&] {
       const std::string line = col::test::content_of(fmt::format("/proc/{}/stat", std::stoi(pid)));
       return line.empty() || contains(line, ") Z ");
     };
     while (!is_gone() && Clock::now() < latest) std::this_thread::yield();
-    INFO(file);
     CHECK(is_gone());
   }
 }
 
 TEST_CASE("stacks: what a slow debugger has said is kept", "[launch]") {
   const Debuggers debuggers;
-  debuggers.add("gdb", "echo 'Thread 1 (LWP 7):'; echo '#0  0x0000000000000001 in work ()'; exec sleep 1000");
+  debuggers.add("gdb",
+                "echo 'Thread 1 (LWP 7):'; echo '#0  0x0000000000000001 in work ()'; echo yes >\"${0%/*}/said\"; "
+                "exec sleep 1000");
   const Sleeper sleeper;
-  StackTaker::Options options = with_path(debuggers.path());
-  options.per_process = milliseconds(2000);
-  StackTaker taker({sleeper.pid()}, in_time(), options);
-  CHECK(text_of(take_all(taker)[0]) == "gdb\nThread 1 (LWP 7):\n#0  work ()");
+  StackTaker taker({sleeper.pid()}, in_time(), with_path(debuggers.path()));
+  debuggers.await_line("said");
+  CHECK(text_of(take_all(taker, *taker.deadline())[0]) == "gdb\nThread 1 (LWP 7):\n#0  work ()");
 }
 
 TEST_CASE("stacks: a few processes at most, and a few debuggers at once", "[launch]") {
@@ -374,7 +378,7 @@ TEST_CASE("stacks: somebody else may reap its children", "[launch]") {
     ::poll(&event, 1, 10);
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
     }
-    taker.on_readable();
+    taker.work(Clock::now());
   }
   REQUIRE(taker.finished());
   for (const auto& stack : taker.take()) CHECK(text_of(stack) == "gdb\n#0  f ()");

@@ -29,6 +29,7 @@ plant src/tools/colcheck/a.cpp '#include <cuda_runtime.h>'
 plant src/lib/backend/nccl/a.cpp '#include "core/env.hpp"'
 plant src/lib/include/a.hpp '#include "core/env.hpp"'
 plant src/tools/colrun/a.cpp '#include "core/env.hpp"'
+plant src/tools/launch/a.cpp '#include "group/state.hpp"'
 plant src/examples/a.cpp '#include "core/env.hpp"'
 plant src/lib/group/a.cpp 'auto x = getenv("COL_RANK");'
 
@@ -44,6 +45,9 @@ fi
 grep -q '^layers: src/lib/store/a.cpp includes src/lib/store/tcp, and src/lib/store/tcp/a.cpp' "$dir/out" || { cat "$dir/out" >&2; exit 1; }
 
 rm -rf "${dir:?}/src"
-mkdir -p "$dir/src/lib/include" "$dir/src/lib/store" "$dir/src/tools" "$dir/src/examples"
+mkdir -p "$dir/src/lib/include" "$dir/src/lib/store" "$dir/src/tools/launch" "$dir/src/examples"
 printf '#include "core/env.hpp"\n' >"$dir/src/lib/store/a.cpp"
+mkdir -p "$dir/src/lib/backend/nccl"
+printf '#include "core/clock/clock.hpp"\n' >"$dir/src/lib/backend/nccl/a.cpp"
+printf '#include "core/clock/clock.hpp"\n' >"$dir/src/tools/launch/a.cpp"
 bash "$checker" "$dir"

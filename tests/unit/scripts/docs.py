@@ -40,6 +40,9 @@ def check_commands(page, dev):
     for command in re.findall(r"scripts/dev ([a-z][a-z-]+)", text):
         if command not in dev:
             problems.append(f"{page.relative_to(root)}: scripts/dev has no {command}")
+    # Another Python may come first in PATH. A line of a session begins with "$ ".
+    if re.search(r"^python3 -m venv", text, flags=re.M):
+        problems.append(f"{page.relative_to(root)}: it is /usr/bin/python3 that has the distribution's packages")
     for script in re.findall(r"(?:^|[ `])(scripts/[a-z-]+|\.ci/[a-z]+)", text, flags=re.M):
         if not (root / script).exists():
             problems.append(f"{page.relative_to(root)}: there is no {script}")
@@ -80,6 +83,12 @@ FACTS = [
     ("docs/architecture.md", r"four fifths of `COL_HOST_TIMEOUT`", "src/tools/launch/nodes/pulse.hpp", r"host_timeout \* 4 / 5"),
     ("docs/benchmarking.md", r"the plan of (\d+) ranks at most", "src/tools/colbench/plans/draw.cpp", r"kMostDrawnRanks = (\d+)"),
     ("docs/benchmarking.md", r"of up to (\d+) as JSON", "src/tools/colbench/plans/draw.cpp", r"kMostRanks = (\d+)"),
+    ("docs/man/colrun.1", r"Up to (\d+) KiB of a line", "src/tools/launch/output/line_mux.hpp", r"kMaxHeld = (\d+) \* 1024"),
+    *[("docs/man/colrun.1", re.escape(words), "src/tools/launch/output/line_mux.hpp", re.escape(words))
+      for words in ("[line continues]", "[line continued]")],
+    *[(f"docs/{page}.md", r"(?i)integers wrap", "src/lib/include/col/group.hpp", r"Integers wrap")
+      for page in ("guide", "python", "torch", "ray", "coming-from")],
+    ("docs/install.md", r"`memfd_create`", "src/lib/backend/shm/segment/shared_file.cpp", r"::memfd_create\("),
     ("docs/install.md", r"col-(\d+\.\d+\.\d+)-x86_64\.tar\.gz", "meson.build", r"version: '([\d.]+)'"),
     ("docs/install.md", r"find_package\(col (\d+\.\d+) REQUIRED\)", "meson.build", r"version: '(\d+\.\d+)\.\d+'"),
     ("docs/install.md", r"version: '>=(\d+\.\d+)'", "meson.build", r"version: '(\d+\.\d+)\.\d+'"),

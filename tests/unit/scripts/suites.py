@@ -1,42 +1,53 @@
-"""Each test is in one of the suites that tests/meson.build names; each variant in one third, and nothing else in any.
+"""Each test is in one of the suites that tests/meson.build names; the cases that one leaves to the rest are run there.
 
 usage: suites.py BUILD_FOLDER
 """
-import json, os, sys
+import collections, json, os, sys
 
-KINDS = {"unit", "long", "conformance", "system", "gpu"}
-THIRDS = {"third1", "third2", "third3"}
-OTHERS = {"proof", "no_sanitizer", "slow_to_build", "python", "ray", "torch", "variant"}
+KINDS = {"unit", "conformance", "system", "gpu"}
+OTHERS = {"rest", "no_sanitizer", "python", "ray", "torch"}
 
 
-def complaint(suites):
+def suites_of(test):
+    return {suite.split(":")[-1] for suite in test["suite"]}
+
+
+def complaints(test, names):
+    suites = suites_of(test)
     if len(suites & KINDS) != 1:
-        return "must be in one of " + ", ".join(sorted(KINDS))
-    if "variant" in suites and len(suites & THIRDS) != 1:
-        return "is a variant, and must be in one third"
-    if "variant" not in suites and suites & THIRDS:
-        return "is in a third, but no variant"
-    if suites - KINDS - THIRDS - OTHERS:
-        return "is in a suite that tests/meson.build does not name"
-    return ""
+        yield "must be in one of " + ", ".join(sorted(KINDS))
+    if suites - KINDS - OTHERS:
+        yield "is in a suite that tests/meson.build does not name"
+    if "rest" in suites and names[test["name"]] > 1:
+        yield "is in the rest, by a name that another test has, too"
+    if "[rest]" in test["cmd"] and "rest" not in suites:
+        yield "runs the cases of the rest, and is not in it"
 
 
 def check(tests):
     """The complaints, a line each."""
-    found = []
-    for test in tests:
-        suites = {suite.split(":")[-1] for suite in test["suite"]}
-        if complaint(suites):
-            found.append(f"{test['name']} ({', '.join(sorted(suites))}) {complaint(suites)}")
+    names = collections.Counter(test["name"] for test in tests)
+    found = [f"{test['name']} ({', '.join(sorted(suites_of(test)))}) {text}" for test in tests for text in complaints(test, names)]
+    left = {test["cmd"][0] for test in tests if "~[rest]" in test["cmd"]}
+    taken = {test["cmd"][0] for test in tests if "rest" in suites_of(test) and test["cmd"][1:] in ([], ["[rest]"])}
+    found += [f"{program} has cases that only the rest would run, and does not" for program in left - taken]
+    found += [f"{test['name']} runs what the core runs, too" for test in tests if "[rest]" in test["cmd"] and test["cmd"][0] not in left]
     return found
+
+
+def planted(name, *suites, cases=None):
+    return {"name": name, "suite": ["col:" + suite for suite in suites], "cmd": ["program"] + ([cases] if cases else [])}
 
 
 def check_itself():
     """Each planted mistake is found."""
-    for suites in (["unit", "variant"], ["unit", "third1"], ["unit", "variant", "third1", "third2"], ["proof"],
-                   ["unit", "system"], ["unit", "third4"]):
-        assert check([{"name": "planted", "suite": ["col:" + suite for suite in suites]}]), suites
-    assert not check([{"name": "fine", "suite": ["col:unit", "col:variant", "col:third2"]}])
+    for wrong in ([planted("a", "rest")], [planted("a", "unit", "system")], [planted("a", "unit", "rest4")],
+                  [planted("a", "unit", "rest"), planted("a", "unit")],
+                  [planted("a", "unit", cases="~[rest]")], [planted("a", "unit", "rest", cases="[rest]")],
+                  [planted("a", "unit", cases="~[rest]"), planted("b", "unit", cases="[rest]")]):
+        assert check(wrong), wrong
+    assert not check([planted("a", "unit", cases="~[rest]"), planted("b", "unit", "rest", cases="[rest]"),
+                      planted("c", "unit", "rest", "no_sanitizer")])
 
 
 def main():

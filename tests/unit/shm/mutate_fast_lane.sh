@@ -2,22 +2,8 @@
 # mutate_fast_lane.sh SOURCE RESULT: writes native/collectives.cpp anew, with faults that planted(NUMBER) switches on. A
 # test must find each of them: otherwise its silence about the real source says nothing.
 set -euo pipefail
-source=$1
-result=$2
-text=$(<"$source")
-number=0
-
-# plant OLD NEW: FAULT in NEW stands for the number of the fault, or whether it is there.
-plant() {
-  local rest=${text#*"$1"}
-  if [ "$rest" = "$text" ] || [ "${rest#*"$1"}" != "$rest" ]; then
-    echo "$source does not have '$1' once; change this script with it" >&2
-    exit 1
-  fi
-  number=$((number + 1))
-  local new=${2//FAULT/::col::test::planted($number)}
-  text=${text%%"$1"*}$new$rest
-}
+. "$(dirname "$0")/../../support/plant.sh"
+take "$1"
 
 # 1: begins beside calls that are in flight. 2: does not count the call.
 plant 'if (head_ != nullptr || !queue_.empty() || conflict_) return false;' \
@@ -44,4 +30,4 @@ plant 'const std::uint64_t reuse = ' 'const std::uint64_t reuse = FAULT ? 2 * kH
 # 14: takes a whole slot for a header.
 plant 'known.bytes);' 'FAULT ? 0 : known.bytes);'
 
-printf '%s\n' "$text" >"$result"
+give "$2"

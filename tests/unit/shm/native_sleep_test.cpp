@@ -260,7 +260,7 @@ TEST_CASE("native sleep: of two ranks none sleeps for ever, in any interleaving"
   }
 }
 
-TEST_CASE("native sleep: nor of three", "[shm]") {
+TEST_CASE("native sleep: nor of three", "[shm][rest]") {
   for (const Script script : {in_step<1>, one_waits<2>, one_tells<2>}) {
     const auto found = explore_script(script, 3, Fault::none);
     CHECK(found.stuck == "");

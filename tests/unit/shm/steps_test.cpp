@@ -297,24 +297,29 @@ bool says(const std::string& problem, const std::string& what) {
 
 }  // namespace
 
-TEST_CASE("steps: after any two calls, two ranks and three, every pair of accesses that conflict is ordered", "[shm]") {
+TEST_CASE("steps: after any two calls of two ranks, every pair of accesses that conflict is ordered", "[shm]") {
   check_all<2>(all_calls(2, kAllLengths), 2);
+}
+
+TEST_CASE("steps: after any two calls of three ranks", "[shm][rest]") {
   check_all<3>(all_calls(3, kAllLengths), 2);
 }
 
-TEST_CASE("steps: after any three calls", "[shm]") {
+TEST_CASE("steps: after any three calls", "[shm][rest]") {
   check_all<2>(all_calls(2, {1, 5, 17}, false), 3);
   check_all<3>(all_calls(3, {1, 2, 5}, false, {Place::slot}), 3);
   check_all<3>(all_calls(3, {1}, false), 3);
 }
 
-TEST_CASE("steps: after any five calls of one step, the fifth of which uses the slots of the first again", "[shm]") {
+TEST_CASE("steps: after any five calls of one step, the fifth of which uses the slots of the first again",
+          "[shm][rest]") {
   check_all<2>(all_calls(2, {1}, false, {Place::slot}), 5);
   check_all<3>(all_calls(3, {1}, false, {Place::slot}), 5);
 }
 
 // With fewer of both, for a smaller space: nothing depends on how many there are.
-TEST_CASE("steps: after any calls of one step that use the slots and then their parts and the headers again", "[shm]") {
+TEST_CASE("steps: after any calls of one step that use the slots and then their parts and the headers again",
+          "[shm][rest]") {
   check_all<2, 1, 2>(all_calls(2, {1}, false), 4);
   check_all<2, 2, 4>(all_calls(2, {1}, false, {Place::slot, Place::part}), 5);
   check_all<2, 2, 4>(all_calls(2, {1}, false, {Place::header}), 5);
@@ -327,7 +332,7 @@ TEST_CASE("steps: in long random sequences of calls of up to nine ranks, with co
   check_random(std::integer_sequence<int, 2, 3, 4, 5, 6, 7, 8, 9>{}, seed);
 }
 
-TEST_CASE("steps: nothing depends on how far the counters have come", "[shm]") {
+TEST_CASE("steps: nothing depends on how far the counters have come", "[shm][rest]") {
   for (const std::uint64_t base : {(std::uint64_t{1} << 32) - 3, (std::uint64_t{1} << 63) - 4}) {
     check_all<2>(all_calls(2, {1, 5, 9}), 2, base);
     check_all<3>(all_calls(3, {1, 5, 9}), 2, base);

@@ -60,7 +60,7 @@ void run_clients(int port, int first, int count) {
 
 }  // namespace
 
-TEST_CASE("tcp store: 1000 clients set 100 keys each and wait for 100 of others", "[store][tcp]") {
+TEST_CASE("tcp store: 1000 clients set 100 keys each and wait for 100 of others", "[store][tcp][rest]") {
   // Forked before the server has its thread: in a child of a process with threads, ThreadSanitizer takes a new thread
   // for one of the parent's.
   std::array<int, 2> port_pipe{};

@@ -282,6 +282,19 @@ TEST_CASE("tcp server: it can be reached at every address when none is named", "
   }
 }
 
+TEST_CASE("tcp server: its URL is one that clients can use, whatever host it was given", "[store][tcp]") {
+  for (const char* host : {"", "*", "0.0.0.0", "::", "127.0.0.1", "127.0.0.7", "localhost"}) {
+    StoreServerSpec spec = server_spec();
+    spec.host = host;
+    const StoreServer server(spec);
+    INFO("'" << host << "': " << server.url());
+    const bool is_wildcard = std::string(host).find_first_not_of("0.:*") == std::string::npos;
+    if (!is_wildcard) CHECK(server.url() == fmt::format("tcp://{}:{}", host, server.port()));
+    if (is_wildcard) CHECK(server.url().find(fmt::format("//{}:", host)) == std::string::npos);
+    CHECK(open_store(server.url(), {.token = kToken, .timeout = 20s})->add("reached", 1) == 1);
+  }
+}
+
 // The addresses at which somebody listens with `port`, of /proc/net/tcp and tcp6: all of them is "all".
 std::set<std::string> listening_at(int port) {
   std::set<std::string> found;
@@ -314,7 +327,7 @@ TEST_CASE("tcp server: it listens at the addresses of the host that is named, an
     CHECK((address == "0100007F" || address == "00000000000000000000000001000000"));
   }
   CHECK(listen_addresses("127.0.0.7") == std::vector<std::string>{"127.0.0.7"});
-  CHECK(listen_addresses("")->empty());
+  for (const char* all : {"", "*"}) CHECK(listen_addresses(all)->empty());
   CHECK_FALSE(listen_addresses("198.51.100.1"));  // for documentation: nobody has it
   CHECK_FALSE(listen_addresses("no-such-host.invalid"));
 }

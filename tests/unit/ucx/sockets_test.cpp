@@ -78,7 +78,7 @@ class Connection {
 
 }  // namespace
 
-TEST_CASE("ucx sockets: a connection that was idle before it is looked at is not dead for that", "[ucx]") {
+TEST_CASE("ucx sockets: a connection that was idle before it is looked at is not dead for that", "[ucx][rest]") {
   Connection connection;
   // Longer than a silence may last, as the kernel counts it.
   std::this_thread::sleep_for(Sockets::kSilence + 500ms);
@@ -92,7 +92,7 @@ TEST_CASE("ucx sockets: a connection that was idle before it is looked at is not
 }
 
 TEST_CASE("ucx sockets: a connection on which nothing is answered is shut within five seconds, and no sooner",
-          "[ucx]") {
+          "[ucx][rest]") {
   Connection connection;
   connection.sockets().look();
   connection.say();

@@ -1,5 +1,3 @@
-#include <sched.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -28,6 +26,7 @@ GuardedBuffer::~GuardedBuffer() {
 void GuardedBuffer::post(Operation operation) {
   const std::lock_guard lock(context_.mutex_);
   if (context_.broken()) throw context_.cause().get();
+  if (context_.mismatch_ != nullptr) std::rethrow_exception(context_.mismatch_);
   operation.buffer = this;
   const auto posted = std::make_shared<Operation>(std::move(operation));
   unfinished_.push_back(posted);
@@ -137,7 +136,7 @@ bool GuardedBuffer::is_done(Direction& direction) {
 }
 
 // Looks for a while, as sleeping and being woken takes longer than most messages do. Whether it is there.
-bool GuardedBuffer::poll(std::unique_lock<std::mutex>& lock, Direction& direction) {
+bool GuardedBuffer::poll(std::unique_lock<core::Mutex>& lock, Direction& direction) {
   const auto look = [&] {
     if (is_done(direction)) return true;
     context_.turn(lock, Duration::zero());
@@ -152,7 +151,7 @@ bool GuardedBuffer::poll(std::unique_lock<std::mutex>& lock, Direction& directio
   } while (Deadline::Clock::now() < keeps_until);
   for (const auto until = Deadline::Clock::now() + backend::kFarYieldingTime; Deadline::Clock::now() < until;) {
     lock.unlock();
-    ::sched_yield();
+    core::yield();
     lock.lock();
     if (look()) return true;
   }

@@ -145,7 +145,7 @@ void GlooChannel::progress() {
 
 bool GlooChannel::may_sleep() {
   enter("wait");
-  transport().may_sleep();
+  guarded(nullptr, [&] { transport().may_sleep(); });
   return true;
 }
 

@@ -12,14 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include <dirent.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <nlohmann/json.hpp>
 
 #include "backend/far_wait.hpp"
 #include "backend/gloo/channel.hpp"
 #include "backend/gloo/translate.hpp"
+#include "backend/spare_descriptors.hpp"
+#include "core/own_loss.hpp"
 #include "store/base/run.hpp"
 
 namespace col::gloo_backend {
@@ -35,7 +35,7 @@ constexpr Duration kLastLook = std::chrono::milliseconds(500);
 
 // What a group takes to begin with: its own, those of the tree, and what the store and others may open meanwhile. More
 // are taken when ranks talk.
-rlim_t first_descriptors(std::size_t children) {
+std::size_t first_descriptors(std::size_t children) {
   return GuardedContext::kDescriptors + std::max<std::size_t>(kMostChildren, children) + 1 + 8;
 }
 
@@ -87,8 +87,9 @@ class Connecting {
       : request_(request), heartbeat_(heartbeat), wait_(wait), kin_(std::move(kin)) {}
 
   std::shared_ptr<Mesh> run();
-  // Instead, in a context that knows the addresses of all. `look_at_relatives` throws if one of them has died.
-  std::shared_ptr<Mesh> run(std::shared_ptr<GuardedContext> context, const std::function<void()>& look_at_relatives);
+  // Instead, in a context that knows the addresses of all. `look_at_relatives` throws if one that is awaited has died.
+  std::shared_ptr<Mesh> run(std::shared_ptr<GuardedContext> context,
+                            const GuardedContext::ExtraCheck& look_at_relatives);
   // The error to throw: the first one that a rank has published. If there is none, this one is published.
   Error publish(const Error& error) noexcept;
   Error translated(const std::exception_ptr& failure);
@@ -122,20 +123,12 @@ class Connecting {
 
 // Before anything is opened, as all ranks would wait for one that has no descriptor for the store any more.
 void Connecting::check_descriptors() const {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  const std::unique_ptr<DIR, int (*)(DIR*)> open_ones(opendir("/proc/self/fd"), &closedir);
-  rlim_t used = 0;
-  while (open_ones != nullptr && readdir(open_ones.get()) != nullptr) ++used;
-  // A directory that cannot be opened is a limit that has been reached.
-  const rlim_t needed = first_descriptors(kin_.children_of(request_.rank).size());
-  if (open_ones != nullptr && used + needed <= limit.rlim_cur) return;
-  throw Error(
-      ErrorCode::resource,
-      fmt::format("gloo: a group takes {} file descriptors and one for each rank that is talked to, and of the limit "
-                  "of {} this process uses {}; raise it (ulimit -n) or close some",
-                  needed, limit.rlim_cur, open_ones != nullptr ? std::to_string(used) : std::string("all")),
-      request_.group);
+  const std::size_t needed = first_descriptors(kin_.children_of(request_.rank).size());
+  if (const auto why = backend::why_few_descriptors(needed))
+    throw Error(ErrorCode::resource,
+                fmt::format("gloo: a group takes {} file descriptors and one for each rank that is talked to, and {}",
+                            needed, *why),
+                request_.group);
 }
 
 void Connecting::open() {
@@ -255,7 +248,8 @@ void Connecting::look_for_failure() {
     const store::Call own = publication();
     request_.store->set(own.key, own.value);
   }
-  if (const auto text = request_.store->get(kFailedKey)) throw decode(*text, request_.group);
+  if (const auto text = request_.store->get(kFailedKey))
+    throw core::as_read_by(request_.rank, decode(*text, request_.group));
 }
 
 // The first rank that has not published its address; -1 if there is none, or the store fails.
@@ -286,7 +280,7 @@ Error Connecting::with_rank(const Error& error) const {
 
 std::shared_ptr<Mesh> Connecting::run() {
   open();
-  context_->set_extra_check([this] { look_for_failure(); });
+  context_->set_extra_check([this](const std::vector<int>&) { look_for_failure(); });
   const GuardedContext::WaitScope scope(*context_, &wait_);
   try {
     find_parent();
@@ -301,12 +295,12 @@ std::shared_ptr<Mesh> Connecting::run() {
 
 // All have come: the old group has told so.
 std::shared_ptr<Mesh> Connecting::run(std::shared_ptr<GuardedContext> context,
-                                      const std::function<void()>& look_at_relatives) {
+                                      const GuardedContext::ExtraCheck& look_at_relatives) {
   context_ = std::move(context);
   knows_all_ = true;
   look_later();
-  context_->set_extra_check([&] {
-    look_at_relatives();
+  context_->set_extra_check([&](const std::vector<int>& awaited) {
+    look_at_relatives(awaited);
     look_for_failure();
   });
   const GuardedContext::WaitScope scope(*context_, &wait_);
@@ -334,7 +328,8 @@ void Connecting::forget_addresses() {
     if (has_children(rank)) forget(rank);
   }
   if (has_published_ && !has_children(request_.rank)) forget(request_.rank);
-  store::run(*request_.store, calls, wait_);
+  WaitContext unobserved(wait_.deadline(), wait_.page(), wait_.record());  // others may have left, as in meet()
+  store::run(*request_.store, calls, unobserved);
 }
 
 Error Connecting::translated(const std::exception_ptr& failure) {
@@ -357,7 +352,9 @@ Error Connecting::publish(const Error& error) noexcept {
   try {
     const auto before = request_.store->compare_set(kFailedKey, std::nullopt, encode(error));
     if (!knows_all_) request_.store->set(address_key(request_.rank), kNoAddress);
-    return before ? decode(*before, request_.group) : error;
+    if (!before) return error;
+    const Error first = decode(*before, request_.group);
+    return core::is_own_loss(first, request_.rank) ? error : first;
   } catch (const std::exception&) {
     return error;  // the store is what failed; the others will see this rank's connections close
   }
@@ -381,7 +378,8 @@ class MeshDraft final : public backend::Draft {
   std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
     Connecting connecting(request, context_->heartbeat(), wait, context_->kin());
     try {
-      auto mesh = connecting.run(std::move(context_), [&] { look_at_relatives(request.group); });
+      auto mesh = connecting.run(std::move(context_),
+                                 [&](const std::vector<int>& awaited) { look_at_relatives(awaited, request.group); });
       old_.reset();
       return std::make_unique<GlooChannel>(std::string(request.group), std::move(mesh));
     } catch (...) {
@@ -390,9 +388,12 @@ class MeshDraft final : public backend::Draft {
   }
 
  private:
-  // The old group hears of a death, also of a rank that is not called here.
-  void look_at_relatives(std::string_view group) const {
-    const int lost = old_->transport().first_lost(ranks_);
+  // The old group hears of a death, also of a rank that is not called here. One that is connected may have returned
+  // and ended since.
+  void look_at_relatives(const std::vector<int>& awaited, std::string_view group) const {
+    std::vector<int> in_old_group;
+    for (const int rank : awaited) in_old_group.push_back(ranks_[static_cast<std::size_t>(rank)]);
+    const int lost = old_->transport().first_lost(in_old_group);
     if (lost < 0) return;
     const auto rank = static_cast<int>(std::find(ranks_.begin(), ranks_.end(), lost) - ranks_.begin());
     throw Error(ErrorCode::peer_lost, fmt::format("its connection in the old group, as rank {}, has ended", lost),

@@ -4,12 +4,12 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "backend/gloo/transport.hpp"
+#include "core/joined.hpp"
 
 namespace col::gloo_backend {
 namespace {
@@ -164,7 +164,7 @@ Error GuardedContext::host_error(int other, HostFault fault) const {
   const std::vector<int>& ranks = kin_.ranks_on(kin_.host_of(other));
   const std::string& name = host_names_[static_cast<std::size_t>(other)];
   const std::string host =
-      fmt::format("host {} ({} {})", name, ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+      fmt::format("host {} ({} {})", name, ranks.size() == 1 ? "rank" : "ranks", core::joined(ranks, ", "));
   switch (fault) {
     case HostFault::unreachable:
       return Error(

@@ -16,6 +16,8 @@
 
 #include <col/types.hpp>
 
+#include "core/clock/clock.hpp"
+
 namespace col::gloo_backend {
 
 struct HeartbeatSpec {
@@ -45,7 +47,7 @@ enum class HostFault : std::uint32_t { unreachable = 1, stopped, large_packets_l
 // What one side of a connection to another host has seen of the other one.
 class PulseOf {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = core::Clock::time_point;
 
   bool speaks = false;  // this side says that it lives
 

@@ -13,7 +13,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -25,6 +24,7 @@
 #include "backend/gloo/interface.hpp"
 #include "backend/gloo/introduction.hpp"
 #include "backend/gloo/poller.hpp"
+#include "core/clock/clock.hpp"
 #include "core/unique_fd.hpp"
 
 namespace col::gloo_backend {
@@ -45,7 +45,7 @@ class LobbyOwner {
 
 class Lobby {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = core::Clock;
 
   // Listens at `interface`. Throws Error.
   Lobby(LobbyOwner& owner, Poller& poller, Credentials& credentials, int size, const Interface& interface);

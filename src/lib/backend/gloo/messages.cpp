@@ -147,10 +147,13 @@ bool GuardedContext::fits(int peer, const Frame& message, const OperationPtr& re
   }
 }
 
-void GuardedContext::fail(const OperationPtr& operation, const std::exception_ptr& why) {
+// The first is told in every wait, whatever that is for: who waits for another message may be the one that is waited
+// for.
+void GuardedContext::fail(const OperationPtr& operation, const std::exception_ptr& mismatch) {
   has_news_ = true;
   operation->has_failed = true;
-  if (operation->buffer != nullptr) operation->buffer->fail(why);
+  if (mismatch_ == nullptr) mismatch_ = mismatch;
+  for (GuardedBuffer* const buffer : buffers_) buffer->fail_if_unfinished(mismatch_);
 }
 
 void GuardedContext::forget_if_empty(Peer& peer, std::uint64_t line) {

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <limits>
 
 #include <fmt/format.h>
 #include <sys/eventfd.h>
@@ -12,6 +11,8 @@
 #include <unistd.h>
 
 #include <col/error.hpp>
+
+#include "core/clock/clock.hpp"
 
 namespace col::gloo_backend {
 namespace {
@@ -63,9 +64,7 @@ void Poller::unwatch(int fd) noexcept {
 }
 
 int Poller::wait(std::span<epoll_event> events, Duration timeout) noexcept {
-  const auto whole = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-  const int ms = timeout.count() < 0 ? -1 : static_cast<int>(std::min<long>(whole, std::numeric_limits<int>::max()));
-  return std::max(0, epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), ms));
+  return std::max(0, core::epoll_for(epoll_.get(), events, timeout));
 }
 
 void Poller::wake() noexcept {

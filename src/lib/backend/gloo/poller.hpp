@@ -38,7 +38,7 @@ class Poller {
   void rewatch(int fd, std::uint64_t id) noexcept;
   // To close a descriptor is not enough where a forked process has a copy of it.
   void unwatch(int fd) noexcept;
-  // How many events there are. A timeout below zero: waits for one.
+  // How many events there are.
   int wait(std::span<epoll_event> events, Duration timeout) noexcept;
   // Ends one wait(), the present one or the next. Any thread may call it.
   void wake() noexcept;

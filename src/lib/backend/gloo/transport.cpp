@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <gloo/common/error.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
@@ -16,6 +15,7 @@
 #include "backend/far_wait.hpp"
 #include "backend/gloo/no_pair.hpp"
 #include "core/blocked_signal.hpp"
+#include "core/joined.hpp"
 
 namespace col::gloo_backend {
 namespace {
@@ -60,7 +60,7 @@ GuardedContext::GuardedContext(const Interface& interface, Membership member)
 
 void GuardedContext::start() {
   const core::AllSignalsBlocked for_the_new_thread;
-  thread_ = std::thread([this] { serve(); });
+  thread_ = core::Thread([this] { serve(); });
 }
 
 GuardedContext::~GuardedContext() {
@@ -92,9 +92,9 @@ void GuardedContext::set_address(int peer, Address address) {
 
 void GuardedContext::look_around(const char* verb, const std::vector<int>& ranks) {
   if (broken()) throw cause_.get();
-  if (extra_check_) extra_check_();
+  if (extra_check_) extra_check_(ranks);
   if (wait_ == nullptr) throw Error(ErrorCode::internal, "gloo: a wait without a WaitContext; please report this");
-  wait_->describe(fmt::format("{} {} {}", verb, ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", ")));
+  wait_->describe(fmt::format("{} {} {}", verb, ranks.size() == 1 ? "rank" : "ranks", core::joined(ranks, ", ")));
   wait_->waiting(-1, ranks.size() == 1 ? ranks.front() : -1);
   wait_->check();
 }
@@ -122,7 +122,7 @@ void GuardedContext::serve() {
   std::array<epoll_event, kEventsAtOnce> events;
   std::unique_lock lock(mutex_);
   while (!ends_) {
-    const Duration timeout = unfinished_.empty() ? Duration(-1) : Duration::zero();
+    const Duration timeout = unfinished_.empty() ? Duration::max() : Duration::zero();
     lock.unlock();
     const int count = poller_.wait(events, timeout);
     lock.lock();
@@ -137,7 +137,7 @@ void GuardedContext::serve() {
 
 // This thread stays away as long as a call sleeps, or it would be the one that came last; and as long as calls follow
 // one another, as each of them serves the connections. Not while a long message comes: calls do not look for that.
-void GuardedContext::stand_aside(std::unique_lock<std::mutex>& lock) {
+void GuardedContext::stand_aside(std::unique_lock<core::Mutex>& lock) {
   const bool calls_follow = std::exchange(turns_seen_, turns_) != turns_ && !moved_much_;
   for (bool stands = calls_follow || call_waits_; stands && !ends_ && !rank_sleeps_ && unfinished_.empty();) {
     if (call_waits_) {
@@ -153,7 +153,7 @@ void GuardedContext::stand_aside(std::unique_lock<std::mutex>& lock) {
   aside_ = Aside::no;
 }
 
-bool GuardedContext::turn(std::unique_lock<std::mutex>& lock, Duration timeout) {
+bool GuardedContext::turn(std::unique_lock<core::Mutex>& lock, Duration timeout) {
   std::array<epoll_event, kEventsAtOnce> events;
   has_news_ = false;
   flush();  // which may end a send
@@ -276,7 +276,7 @@ void GuardedContext::connect_to(std::span<const int> peers) {
     std::vector<int> missing;
     for (const int r : peers) {
       Peer& peer = peer_of(r);
-      if (peer.is_open() || peer.has_left) continue;
+      if (peer.has_met || peer.has_left) continue;
       if (peer.failure != nullptr) std::rethrow_exception(peer.failure);
       if (r < rank) require_connection(peer);
       missing.push_back(r);
@@ -311,6 +311,7 @@ void GuardedContext::connected(int rank_of_peer, core::UniqueFd socket) {
   Peer& peer = peer_of(rank_of_peer);
   if (peer.failure != nullptr) return poller_.unwatch(socket.get());
   connection_of(peer).open(std::move(socket));
+  peer.has_met = true;
   if (is_far(rank_of_peer)) {
     begin_to_look();
     say_that_it_lives(peer);  // before all else: a host that freezes behind its first call is expected to speak
@@ -371,8 +372,8 @@ void GuardedContext::hear(const Frame& news, int from) {
   tell(news, from);
   has_news_ = true;
   // A connection tells itself when it ends, behind all that was sent. Who has accepted this rank's call may have sent
-  // and left before the call knows.
-  if (peer.is_open() || (has_left && lobby_.is_calling(news.rank))) return;
+  // and gone before the call knows.
+  if (peer.is_open() || lobby_.is_calling(news.rank)) return;
   close(peer, io_failure(has_left ? std::string("it has left the group")
                                   : fmt::format("rank {} has lost its connection to it", from)));
 }
@@ -428,12 +429,14 @@ void GuardedContext::progress() {
   if (broken()) throw cause_.get();
   turn(lock, Duration::zero());
   hand_on();
+  if (mismatch_ != nullptr) std::rethrow_exception(mismatch_);
 }
 
 // The event thread takes over, and what comes from now on is an event for it.
 void GuardedContext::may_sleep() {
   const std::lock_guard lock(mutex_);
   flush();
+  if (mismatch_ != nullptr) std::rethrow_exception(mismatch_);
   rank_sleeps_ = true;
   if (aside_ != Aside::no) comes_back_.notify_one();
 }

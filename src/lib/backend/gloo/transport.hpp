@@ -16,7 +16,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -27,7 +26,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -52,6 +50,7 @@
 #include "backend/gloo/lobby.hpp"
 #include "backend/gloo/operation.hpp"
 #include "backend/gloo/poller.hpp"
+#include "core/clock/lock.hpp"
 
 namespace col::gloo_backend {
 
@@ -109,8 +108,9 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   const Interface& interface() const { return interface_; }
   const HeartbeatSpec& heartbeat() const { return heartbeat_; }
   const Kinship& kin() const { return kin_; }
-  // Waits until all of `peers` are connected, or have been and have left. Of two ranks, the higher one calls. Used
-  // while connecting, in a WaitScope.
+  // Waits until all of `peers` have been connected to this rank. One that has gone since may have returned from this,
+  // and failed in its first call: whoever uses the group hears of it. Of two ranks, the higher one calls. Used while
+  // connecting, in a WaitScope.
   void connect_to(std::span<const int> peers);
   // The first of `peers` that is lost, as far as this rank knows; -1: none.
   int first_lost(std::span<const int> peers);
@@ -131,8 +131,10 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
     WaitContext* previous_;
   };
 
-  // Every check of a wait calls it; an empty function removes it. Used while connecting.
-  void set_extra_check(std::function<void()> extra_check) { extra_check_ = std::move(extra_check); }
+  // Every check of a wait calls it, with the ranks that are waited for; an empty function removes it. Used while
+  // connecting.
+  using ExtraCheck = std::function<void(const std::vector<int>& awaited)>;
+  void set_extra_check(ExtraCheck extra_check) { extra_check_ = std::move(extra_check); }
 
   // Breaks the context: every wait in it ends, and the peers see that their connections to this rank close. The first
   // cause stays. Any thread may call it.
@@ -178,6 +180,7 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
     std::size_t kept_there = 0;                          // what it may have to keep of this rank's eager messages
     std::size_t unsaid = 0;                              // of its own ones, what has been taken here and not said
     std::exception_ptr failure = {};                     // why there is no connection any more
+    bool has_met = false;                                // it is connected, or has been
     bool has_left = false;                               // in good order
     // It was connected, and went without a word; or another rank says so.
     bool is_said_lost = false;
@@ -193,7 +196,7 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   void post_recv(const OperationPtr& operation);
   void withdraw(const OperationPtr& operation);  // its buffer ends
   // Serves the connections for at most `timeout`, once. Returns whether anything has happened.
-  bool turn(std::unique_lock<std::mutex>& lock, Duration timeout);
+  bool turn(std::unique_lock<core::Mutex>& lock, Duration timeout);
   // Leaves what turn() has begun to the event thread.
   void hand_on() noexcept;
   // Who of `sources` has gone.
@@ -215,7 +218,7 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
 
   // ---- Connections (transport.cpp). The caller holds the mutex.
   void serve();  // the event thread; takes the mutex
-  void stand_aside(std::unique_lock<std::mutex>& lock);
+  void stand_aside(std::unique_lock<core::Mutex>& lock);
   void handle(std::span<const epoll_event> events);
   void move_on(Peer& peer, bool has_ended);
   void write(Peer& peer);
@@ -259,7 +262,7 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   void note_taken(int peer, std::size_t bytes);
   void say_taken(Peer& peer);
   void complete(const OperationPtr& operation, int peer);
-  void fail(const OperationPtr& operation, const std::exception_ptr& why);
+  void fail(const OperationPtr& operation, const std::exception_ptr& mismatch);
   OperationPtr next_receive(const Peer& from, std::uint64_t line) const;
   bool fits(int peer, const Frame& message, const OperationPtr& receive);
   static void forget_if_empty(Peer& peer, std::uint64_t line);
@@ -271,11 +274,11 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   const HeartbeatSpec heartbeat_;
   const bool is_crowded_;
   WaitContext* wait_ = nullptr;  // of the thread that uses the channel
-  std::function<void()> extra_check_;
+  ExtraCheck extra_check_;
   backend::FirstCause cause_;
 
-  mutable std::mutex mutex_;  // guards what follows
-  Poller poller_;             // thread safe, but for its calls that change what is watched
+  mutable core::Mutex mutex_;  // guards what follows
+  Poller poller_;              // thread safe, but for its calls that change what is watched
   Lobby lobby_;
   std::vector<Peer> peers_;
   Inbox inbox_;
@@ -289,6 +292,7 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   std::optional<Lobby::Clock::time_point> look_at_hosts_at_;  // empty: it has no connection to another host yet
   Lobby::Clock::time_point looked_at_hosts_{};
   std::exception_ptr lost_host_;
+  std::exception_ptr mismatch_;  // of the first message that did not fit its receive
 
   bool ends_ = false;
   // Whether the event thread stands aside: for a call that sleeps in Poller::wait(), or because calls follow one
@@ -301,9 +305,9 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   bool call_waits_ = false;       // a call is to sleep in Poller::wait(), or does
   bool rank_sleeps_ = false;      // elsewhere, until it is rung for: may_sleep()
   bool has_news_ = false;         // something has happened that a call in a wait has not seen yet
-  std::condition_variable comes_back_;
+  core::Condition comes_back_;
   std::function<void()> ring_;  // of on_change()
-  std::thread thread_;
+  core::Thread thread_;
 };
 
 class GuardedBuffer final : public ::gloo::transport::UnboundBuffer {
@@ -347,7 +351,7 @@ class GuardedBuffer final : public ::gloo::transport::UnboundBuffer {
   };
 
   void post(Operation operation);
-  bool poll(std::unique_lock<std::mutex>& lock, Direction& direction);
+  bool poll(std::unique_lock<core::Mutex>& lock, Direction& direction);
   bool wait(Direction& direction, int* rank);
   std::optional<int> test(Direction& direction);
   bool is_done(Direction& direction);
@@ -360,6 +364,9 @@ class GuardedBuffer final : public ::gloo::transport::UnboundBuffer {
     if (failure_ == nullptr) failure_ = failure;
   }
   void fail_if_with(int peer, const std::exception_ptr& failure);
+  void fail_if_unfinished(const std::exception_ptr& failure) {
+    if (!unfinished_.empty()) fail(failure);
+  }
 
   GuardedContext& context_;
   std::size_t place_ = 0;  // in the context's list

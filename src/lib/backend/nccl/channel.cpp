@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <exception>
 #include <new>
 #include <utility>
 
@@ -10,9 +12,16 @@
 
 #include "backend/nccl/gpu_end.hpp"
 #include "backend/nccl/left_behind.hpp"
+#include "backend/nccl/own_thread.hpp"
 #include "backend/nccl/translate.hpp"
 
 namespace col::nccl_backend {
+namespace {
+
+// How long the end of a channel waits for NCCL to let go of memory.
+constexpr Duration kDeregistration = std::chrono::seconds(2);
+
+}  // namespace
 
 NcclChannel::NcclChannel(NcclMultiChannel::Place place, std::unique_ptr<GpuDevice> device,
                          std::unique_ptr<Communicator> communicator, std::shared_ptr<backend::FirstCause> cause)
@@ -43,10 +52,10 @@ NcclChannel::~NcclChannel() {
   try {
     const GpuDevice::Scope scope(*device_);
     posts_.clear();
-    for (const auto& window : windows_) {
-      if (const auto memory = window.lock()) memory->deregister();
+    if (!deregister()) {
+      forget();
+      return;
     }
-    for (const auto& registration : registrations_) registration->deregister(*communicator_);
     // NCCL would end the work of the others without a word. If they all have an error, they know.
     const bool is_shared = cause_.use_count() > 1 && !cause_->is_set();
     const bool ended = end_all(communicators(), is_shared ? communicator_.get() : nullptr);
@@ -63,6 +72,24 @@ NcclChannel::~NcclChannel() {
   } catch (const std::exception&) {  // the driver is shutting down, and takes back everything itself
     forget();
   }
+}
+
+// NCCL's calls may wait. False: they go on, and use the communicator.
+bool NcclChannel::deregister() {
+  std::vector<std::shared_ptr<WindowMemory>> windows;
+  for (const auto& window : windows_) {
+    if (auto memory = window.lock()) windows.push_back(std::move(memory));
+  }
+  if (windows.empty() && registrations_.empty()) return true;
+  return ends_within(kDeregistration, [device = device_, windows = std::move(windows), registrations = registrations_,
+                                       &communicator = *communicator_] {
+    try {
+      const GpuDevice::Scope scope(*device);
+      for (const auto& memory : windows) memory->deregister();
+      for (const auto& registration : registrations) registration->deregister(communicator);
+    } catch (const std::exception&) {  // as in the destructor
+    }
+  });
 }
 
 // Leaves everything to the end of the process.
@@ -414,8 +441,9 @@ Ticket NcclChannel::post_recv(int peer, std::uint64_t /*slot*/, TensorView data)
   return post("post_recv", {.peer = peer, .receive = data});
 }
 
-// Gives NCCL what has been posted, all together. It may take a while to accept it: it connects to the peers first.
-void NcclChannel::give_posts() {
+// Gives NCCL what has been posted up to `last`, all together. It may take a while to accept it: it connects to the
+// peers first. Requires: there is such a post, and NCCL is taking none.
+void NcclChannel::give_posts(std::uint64_t last) {
   const NcclLibrary& nccl = communicator_->nccl();
   const CUstream stream = stream_of(Request());
   const auto require = [&](ncclResult_t result) {
@@ -424,15 +452,17 @@ void NcclChannel::give_posts() {
   };
   require(nccl.GroupStart());
   Together together(nccl);
-  for (const std::uint64_t number : waiting_) {
-    Post& post = posts_.at(number);
+  const auto end = std::upper_bound(waiting_.begin(), waiting_.end(), last);
+  for (auto number = waiting_.begin(); number != end; ++number) {
+    Post& post = posts_.at(*number);
     const ConstTensorView data = post.is_send ? post.send : ConstTensorView(post.receive);
     const auto [count, type] = to_nccl(data.dtype, data.count);
     require(post.is_send ? nccl.Send(data.data, count, type, post.peer, communicator_->get(), stream)
                          : nccl.Recv(post.receive.data, count, type, post.peer, communicator_->get(), stream));
   }
   require(together.end());
-  starting_ = std::exchange(waiting_, {});
+  starting_.assign(waiting_.begin(), end);
+  waiting_.erase(waiting_.begin(), end);
 }
 
 // Called when NCCL has accepted it.
@@ -444,7 +474,7 @@ void NcclChannel::note_start() {
 
 void NcclChannel::start_posts(WaitContext& wait) {
   while (!starting_.empty() || !waiting_.empty()) {
-    if (starting_.empty()) give_posts();
+    if (starting_.empty()) give_posts(waiting_.back());
     communicator_->settle(ncclInProgress, "cannot start messages", wait);
     note_start();
   }
@@ -460,13 +490,28 @@ int NcclChannel::take(std::unordered_map<std::uint64_t, Post>::iterator post) {
 }
 
 std::optional<int> NcclChannel::test(Ticket ticket) {
+  return test(ticket, true);
+}
+
+std::optional<int> NcclChannel::look(Ticket ticket) {
+  return test(ticket, false);
+}
+
+// A later look begins it: NCCL may still be taking what came before.
+void NcclChannel::hand_over() {
+  const std::lock_guard use(use_);
+  due_ = next_post_ - 1;
+}
+
+std::optional<int> NcclChannel::test(Ticket ticket, bool hands_over) {
   return guarded("test", [&]() -> std::optional<int> {
     const bool busy = communicator_->is_busy();
     const auto found = posts_.find(ticket.id);
     if (found == posts_.end()) throw Error(ErrorCode::invalid_argument, "test: the ticket is not in use");
     if (found->second.recorded) return take(found);
     if (!busy && !starting_.empty()) note_start();
-    if (!busy && !waiting_.empty()) give_posts();
+    const std::uint64_t last = hands_over ? next_post_ : due_;
+    if (!busy && !waiting_.empty() && waiting_.front() <= last) give_posts(last);
     if (found->second.ended == nullptr || !found->second.ended->done()) return std::nullopt;
     throw_if_broken();
     return take(found);

@@ -18,6 +18,7 @@
 #include <col/backend.hpp>
 
 #include "backend/channel_checks.hpp"
+#include "backend/holding.hpp"
 #include "backend/nccl/communicator.hpp"
 #include "backend/nccl/device.hpp"
 #include "backend/nccl/known_memory.hpp"
@@ -27,7 +28,7 @@
 
 namespace col::nccl_backend {
 
-class NcclChannel final : public Channel, public DeviceExtension {
+class NcclChannel final : public Channel, public DeviceExtension, public backend::HoldingExtension {
  public:
   // `cause`: shared with the channels that share its communicator's connections, because NCCL ends the work of all of
   // them when it ends that of one.
@@ -39,6 +40,8 @@ class NcclChannel final : public Channel, public DeviceExtension {
   Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) override;
   Ticket post_recv(int peer, std::uint64_t slot, TensorView data) override;
   std::optional<int> test(Ticket ticket) override;
+  std::optional<int> look(Ticket ticket) override;
+  void hand_over() override;
   int wait(Ticket ticket, WaitContext& wait) override;
   Device device() const override { return {Device::Type::cuda, device_->ordinal()}; }
   void check(const Request& request) const override;
@@ -73,9 +76,10 @@ class NcclChannel final : public Channel, public DeviceExtension {
 
   Ticket post(const char* call, Post post);
   void check_memory(const char* call, ConstTensorView data) const;
-  void give_posts();
+  void give_posts(std::uint64_t last);
   void note_start();
   void start_posts(WaitContext& wait);
+  std::optional<int> test(Ticket ticket, bool hands_over);
   int take(std::unordered_map<std::uint64_t, Post>::iterator post);
   std::shared_ptr<GpuEvent> record(CUstream stream);
   CUstream stream_of(const Request& request);
@@ -90,6 +94,7 @@ class NcclChannel final : public Channel, public DeviceExtension {
   void run_guarded(std::string_view call, const std::function<void()>& body);
   void throw_if_broken() const;
   std::vector<Communicator*> communicators() const;
+  bool deregister();
   void forget() noexcept;
 
   const std::shared_ptr<backend::FirstCause> cause_;  // shared: see the constructor
@@ -98,7 +103,7 @@ class NcclChannel final : public Channel, public DeviceExtension {
   const pid_t pid_;
   std::shared_ptr<GpuDevice> device_;  // shared: with the ends of operations
   mutable KnownMemory known_memory_;
-  std::mutex use_;  // held by the thread that is inside NCCL; guards everything up to next_post_
+  std::mutex use_;                              // held by the thread that is inside NCCL; guards everything up to due_
   std::unique_ptr<Communicator> communicator_;  // aborted, not null, when broken
   std::unique_ptr<GpuStream> stream_;
   std::unique_ptr<GpuEvent> before_;
@@ -111,6 +116,7 @@ class NcclChannel final : public Channel, public DeviceExtension {
   std::vector<std::uint64_t> waiting_;   // posts that NCCL has not got so far, in their order
   std::vector<std::uint64_t> starting_;  // posts that NCCL is taking
   std::uint64_t next_post_ = 1;
+  std::uint64_t due_ = 0;  // the last post of which somebody waits for the end without a call
 };
 
 }  // namespace col::nccl_backend

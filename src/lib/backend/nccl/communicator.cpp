@@ -2,60 +2,25 @@
 
 #include <algorithm>
 #include <chrono>
-#include <future>
-#include <optional>
-#include <system_error>
-#include <thread>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include "backend/nccl/left_behind.hpp"
+#include "backend/nccl/own_thread.hpp"
 
 namespace col::nccl_backend {
 namespace {
 
-// How long the last rank to destroy a group may take: beyond that, the others have gone for a reason.
-constexpr Duration kFarewell = std::chrono::seconds(2);
-// How long what runs on the GPUs of this rank may take to see that it was revoked: the other ranks learn of an error
-// after that.
-constexpr Duration kRevocation = std::chrono::milliseconds(500);
-
+// How long freeing memory may hold up who frees it.
+constexpr Duration kFreeing = std::chrono::seconds(2);
 // Blocks of threads of a kernel where GPUs are shared: a kernel that waits for one of another rank hangs when that
 // finds no room on the device.
 constexpr int kSharedCtas = 4;
-constexpr int kDefaultRevoke = 0;  // as ncclCommRevoke() calls its flags
-constexpr int kDefaultWindow = 0;  // as ncclCommWindowRegister() does
+constexpr int kDefaultWindow = 0;  // as ncclCommWindowRegister() calls its flags
 
 // Older headers have no name in the configuration.
 template <class Config>
 void set_name(Config& config, const char* name) {
   if constexpr (requires { config.commName; }) config.commName = name;
-}
-
-using All = std::span<Communicator* const>;
-
-// Calls `each` for all as one group, in which NCCL lets none wait for the others.
-template <class Each>
-void together(All all, Each each) noexcept {
-  if (std::all_of(all.begin(), all.end(), [](const Communicator* one) { return one->get() == nullptr; })) return;
-  const NcclLibrary& nccl = all.front()->nccl();
-  const bool grouped = nccl.GroupStart() == ncclSuccess;
-  for (Communicator* const communicator : all) each(*communicator);
-  if (grouped) nccl.GroupEnd();
-}
-
-// Runs `body` in a thread of its own, and waits for its end; in this one if there can be no other. False: it goes on.
-bool ends_within(Duration limit, const std::function<void()>& body) {
-  std::packaged_task<void()> task(body);
-  const std::future<void> end = task.get_future();
-  try {
-    std::thread(std::move(task)).detach();
-  } catch (const std::system_error&) {
-    body();
-    return true;
-  }
-  return end.wait_for(limit) == std::future_status::ready;
 }
 
 }  // namespace
@@ -119,7 +84,7 @@ Communicator::~Communicator() {
 }
 
 void Communicator::await_connection(WaitContext& wait) {
-  wait.describe("the ranks to connect by NCCL");
+  wait.describe("the ranks to connect by NCCL, over the interfaces that NCCL_SOCKET_IFNAME names or NCCL chooses");
   settle(ncclInProgress, "cannot connect the ranks", wait);
   connected_ = true;
 }
@@ -153,129 +118,6 @@ bool Communicator::is_busy() const {
 
 void Communicator::check() const {
   (void)is_busy();
-}
-
-// ---- The end
-
-// Where the device cannot be made current any more, NCCL is called all the same: it finds the device itself.
-template <class Call>
-void Communicator::on_device(Call call) noexcept {
-  std::optional<GpuDevice::Scope> scope;
-  try {
-    scope.emplace(device_);
-  } catch (const std::exception&) {
-  }
-  call();
-}
-
-void Communicator::begin_end() noexcept {
-  connected_ = false;
-  if (comm_ != nullptr) on_device([this] { ending_ = nccl_.CommFinalize(comm_); });
-}
-
-// What cannot be revoked is aborted.
-void Communicator::begin_revoke() noexcept {
-  ending_ = ncclInvalidUsage;
-  if (comm_ == nullptr || !connected_) return;
-  connected_ = false;
-  on_device([this] { ending_ = nccl_.CommRevoke(comm_, kDefaultRevoke); });
-}
-
-void Communicator::await_end(WaitContext& wait) noexcept {
-  if (comm_ == nullptr) return;
-  try {
-    look_ = nullptr;
-    // In a group, it succeeds before it has begun.
-    settle(ending_ == ncclSuccess ? ncclInProgress : ending_, "cannot end the communicator", wait);
-    ended_ = true;
-  } catch (const std::exception&) {  // nobody is told: the group has ended
-  }
-}
-
-// With what NCCL has pointers to.
-void Communicator::leave() noexcept {
-  comm_ = nullptr;
-  is_left_ = true;
-  leave_content_behind(name_);
-  leave_content_behind(used_);
-}
-
-// NCCL's last call for each of them. It may wait without end: for graphs that are still there, and for a GPU that does
-// not answer. So a thread makes it, which owns what the call needs, and goes on with it if it takes long.
-void finish(All some, Communicator::Last call) noexcept {
-  struct Part {
-    ncclComm_t comm;
-    std::unique_ptr<GpuDevice> device;             // a reference of its own; null if it cannot be had any more
-    std::shared_ptr<const void> used = {};         // shared: see Communicator::used_
-    std::shared_ptr<const std::string> name = {};  // shared: see Communicator::name_
-  };
-  std::vector<Communicator*> finished;
-  auto parts = std::make_shared<std::vector<Part>>();  // shared: with the thread, which may outlast this call
-  for (Communicator* const communicator : some) {
-    if (communicator->comm_ == nullptr) continue;
-    Part& part = parts->emplace_back(Part{std::exchange(communicator->comm_, nullptr), nullptr});
-    part.used = std::move(communicator->used_);
-    part.name = communicator->name_;
-    try {
-      part.device = std::make_unique<GpuDevice>(communicator->device_.cuda(), communicator->device_.ordinal());
-    } catch (const std::exception&) {  // NCCL finds the device by itself
-    }
-    finished.push_back(communicator);
-  }
-  if (finished.empty()) return;
-  const NcclLibrary& nccl = finished.front()->nccl_;
-  const bool ended = ends_within(kFarewell, [&nccl, call, parts] {
-    const bool grouped = parts->size() > 1 && nccl.GroupStart() == ncclSuccess;
-    for (const Part& part : *parts) {
-      std::optional<GpuDevice::Scope> scope;
-      try {
-        if (part.device) scope.emplace(*part.device);
-      } catch (const std::exception&) {
-      }
-      (nccl.*call)(part.comm);
-    }
-    if (grouped) nccl.GroupEnd();
-    parts->clear();
-  });
-  for (Communicator* const communicator : finished) communicator->is_left_ = !ended;
-}
-
-// Of those that have ended. Each by itself: only what has not ended waits for others.
-void destroy_all(All all) noexcept {
-  for (Communicator* const communicator : all) {
-    if (communicator->ended_) finish({&communicator, 1}, &NcclLibrary::CommDestroy);
-  }
-}
-
-bool end_all(All all, const Communicator* spared) noexcept {
-  together(all, [](Communicator& communicator) { communicator.begin_end(); });
-  WaitContext wait(Deadline::after(kFarewell));
-  for (Communicator* const communicator : all) communicator->await_end(wait);
-  destroy_all(all);
-  for (Communicator* const communicator : all) {
-    if (communicator == spared && communicator->comm_ != nullptr) communicator->leave();
-  }
-  abort_all(all);
-  return std::none_of(all.begin(), all.end(), [](const Communicator* one) { return one->is_left_; });
-}
-
-// Each is revoked in the background, and so none of them waits for the next.
-void revoke_all(All all) noexcept {
-  if (all.empty() || all.front()->nccl().CommRevoke == nullptr) return;
-  WaitContext wait(Deadline::after(kRevocation));
-  for (Communicator* const communicator : all) communicator->begin_revoke();
-  for (Communicator* const communicator : all) communicator->await_end(wait);
-  // NCCL would free what has been revoked without a look at its graphs, which read from it when they are destroyed.
-  for (Communicator* const communicator : all) {
-    if (communicator->comm_ == nullptr || !communicator->ended_ || !communicator->has_graphs_) continue;
-    communicator->leave();
-  }
-  destroy_all(all);
-}
-
-void abort_all(All all) noexcept {
-  revoke_all(all);
-  finish(all, &NcclLibrary::CommAbort);
 }
 
 Error Communicator::error_of(ncclResult_t result, std::string_view doing) const {
@@ -314,7 +156,7 @@ WindowMemory::~WindowMemory() {
     deregister();
     if (memory_ == nullptr) return;
     // It may wait for all work on the GPU, which may wait for ranks that never come.
-    ends_within(kFarewell, [&nccl = nccl_, device = device_, memory = memory_] {
+    ends_within(kFreeing, [&nccl = nccl_, device = device_, memory = memory_] {
       try {
         const GpuDevice::Scope own(*device);
         const BesideCaptures own_beside(device->cuda());

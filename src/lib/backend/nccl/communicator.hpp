@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <col/backend.hpp>
 
@@ -77,15 +78,16 @@ class Communicator {
   friend void abort_all(std::span<Communicator* const> all) noexcept;
   friend void destroy_all(std::span<Communicator* const> all) noexcept;
   using Last = ncclResult_t (*NcclLibrary::*)(ncclComm_t);  // CommDestroy or CommAbort
-  friend void finish(std::span<Communicator* const> some, Last call) noexcept;
+  friend void finish(std::span<Communicator* const> all, Last last) noexcept;
+  struct Part;
+  class Call;
 
   void configure(ncclConfig_t& config, const Membership& membership) const;
-  void begin_end() noexcept;
-  void begin_revoke() noexcept;
+  // Both return those that have begun to end.
+  static std::vector<Communicator*> begin_end(std::span<Communicator* const> all) noexcept;
+  static std::vector<Communicator*> begin_revoke(std::span<Communicator* const> all, const Deadline& until) noexcept;
   void await_end(WaitContext& wait) noexcept;
   void leave() noexcept;
-  template <class Call>
-  void on_device(Call call) noexcept;
   ncclResult_t state() const noexcept;
 
   const NcclLibrary& nccl_;

@@ -9,13 +9,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include <col/job.hpp>
 #include <col/types.hpp>
 
 #include "backend/nccl/cuda_driver.hpp"
 #include "backend/nccl/left_behind.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::nccl_backend {
 
@@ -175,7 +175,7 @@ class PollPause {
     // The clock is read less often than the device is polled.
     if (++turns_ % kTurnsPerCheck == 0) wait.check();
     if (turns_ < kEagerTurns) return;
-    std::this_thread::sleep_for(std::min(after(std::chrono::steady_clock::now() - begin_), wait.slice()));
+    core::sleep_for(std::min(after(core::Clock::now() - begin_), wait.slice()));
     wait.check();
   }
 
@@ -189,7 +189,7 @@ class PollPause {
   static constexpr Duration kShortest = std::chrono::microseconds(20);
   static constexpr Duration kLongest = std::chrono::milliseconds(1);
 
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const core::Clock::time_point begin_ = core::Clock::now();
   int turns_ = 0;
 };
 

@@ -15,6 +15,7 @@
 #include "backend/nccl/channel.hpp"
 #include "backend/nccl/device_memory.hpp"
 #include "backend/nccl/meeting.hpp"
+#include "backend/seating.hpp"
 
 namespace col::nccl_backend {
 namespace {
@@ -65,7 +66,7 @@ class Runtime {
   Lazy<DeviceMemory> memory_;
 };
 
-class Factory final : public BackendFactory {
+class Factory final : public BackendFactory, public backend::SeatingExtension {
  public:
   explicit Factory(BackendModule::Environment environment) : environment_(environment), runtime_(environment) {}
 
@@ -86,6 +87,12 @@ class Factory final : public BackendFactory {
   DeviceMemory& device_memory() override { return runtime_.memory(); }
 
   std::string why_alone() const override { return runtime_.nccl().why_alone(); }
+
+  // Where there is no NCCL, none refuses two parts of one GPU.
+  std::string seat(int device) override {
+    const bool by_bus = !unavailable_reason() && !runtime_.nccl().tells_parts_apart();
+    return by_bus ? device_memory().bus(device) : device_memory().uuid(device);
+  }
 
   std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
     require_available(request);
@@ -113,12 +120,13 @@ class Factory final : public BackendFactory {
       problem = Error(error.code(), error.message(), request.group, request.rank);
     }
     const std::string settings = place.settings.text();
-    const Offer own{.terms = problem            ? "settings of NCCL that are in error"
-                             : settings.empty() ? "no settings of NCCL"
-                                                : fmt::format("the settings {} of NCCL", settings),
-                    .devices = runtime_.cuda().devices,
-                    .why_alone = nccl.why_alone(),
-                    .seats = {seat_of(*device, boot_id)}};
+    const Offer own{
+        .terms = nccl.version_term() + (problem            ? "settings of NCCL that are in error"
+                                        : settings.empty() ? "no settings of NCCL"
+                                                           : fmt::format("the settings {} of NCCL", settings)),
+        .devices = runtime_.cuda().devices,
+        .why_alone = nccl.why_alone(),
+        .seats = {seat_of(*device, boot_id, nccl)}};
     Meeting::Table table;
     try {
       table = meeting.exchange(own, wait);

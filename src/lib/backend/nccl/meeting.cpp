@@ -60,8 +60,8 @@ Offer decode(std::string_view text) {
 
 }  // namespace
 
-std::string seat_of(const GpuDevice& device, const std::string& boot_id) {
-  return fmt::format("{} {}", device.uuid(), boot_id);
+std::string seat_of(const GpuDevice& device, const std::string& boot_id, const NcclLibrary& nccl) {
+  return fmt::format("{} {}", nccl.tells_parts_apart() ? device.uuid() : device.bus(), boot_id);
 }
 
 std::string Meeting::say_key(std::size_t place) const {
@@ -150,14 +150,14 @@ void Meeting::give_up(const Error& why) noexcept {
 }
 
 void Meeting::check() {
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = core::Clock::now();
   if (now < next_check_) return;
   next_check_ = now + kCheckEvery;
   std::optional<std::string> text;
   try {
     text = spec_.store->get(kGivenUpKey);
   } catch (const std::exception&) {  // a store that fails tells nothing, and NCCL does not need it
-    next_check_ = std::chrono::steady_clock::now() + kMutePause;
+    next_check_ = core::Clock::now() + kMutePause;
   }
   if (!text) return;
   int rank = -1;

@@ -2,7 +2,6 @@
 // NCCL's id.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -13,6 +12,7 @@
 
 #include "backend/nccl/device.hpp"
 #include "backend/nccl/nccl_library.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::nccl_backend {
 
@@ -24,8 +24,9 @@ struct Offer {
   std::vector<std::string> seats = {};  // seat_of() of each GPU that it wants to connect
 };
 
-// Identifies a GPU among all GPUs of all hosts, whatever number a process gives it. Each host has its own `boot_id`.
-std::string seat_of(const GpuDevice& device, const std::string& boot_id);
+// Identifies a GPU, as `nccl` tells it from others, among all GPUs of all hosts, whatever number a process gives it.
+// Each host has its own `boot_id`.
+std::string seat_of(const GpuDevice& device, const std::string& boot_id, const NcclLibrary& nccl);
 
 class Meeting {
  public:
@@ -63,7 +64,7 @@ class Meeting {
   bool has_shared_gpus(const std::vector<Offer>& offers) const;
 
   const Spec spec_;
-  std::chrono::steady_clock::time_point next_check_ = std::chrono::steady_clock::now();
+  core::Clock::time_point next_check_ = core::Clock::now();
 };
 
 }  // namespace col::nccl_backend

@@ -66,13 +66,19 @@ struct NcclLibrary {
   // Why it cannot connect ranks that share a GPU; empty if it can.
   std::string why_alone() const;
 
+  // True if it takes the parts of one GPU (MIG) for several devices.
+  bool tells_parts_apart() const noexcept { return version >= kComparesUuids; }
+
   std::string version_text() const;
+  // For what ranks that connect must have alike: NCCL refuses others with a code that says nothing.
+  std::string version_term() const { return "NCCL " + version_text() + ", "; }
 
   // Settings from the environment, which NCCL reads by itself.
   bool is_told_to_share = false;  // NCCL_MULTI_RANK_GPU_ENABLE=1
   bool has_most_ctas = false;     // NCCL_MAX_CTAS
 
  private:
+  static constexpr int kComparesUuids = 23003;
   static constexpr int kHasWindows = 22700, kHasMoreCollectives = 22800, kHasRevoke = 22807;
 
   int require_version() const;

@@ -1,6 +1,5 @@
 #include "backend/shm/channel.hpp"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,12 +16,11 @@
 #include "backend/shm/segment/connect.hpp"
 #include "backend/shm/segment/doorbell.hpp"
 #include "backend/shm/segment/shared_file.hpp"
+#include "core/clock/clock.hpp"
 #include "core/log.hpp"
 
 namespace col::shm_backend {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // How often a waiting rank looks before it lets others run, and how often it does that before it sleeps. Most messages
 // between running ranks come within the first few microseconds; where ranks share a processor, only a yield lets the
@@ -273,17 +271,17 @@ void ShmChannel::wait_for(Step step, Tell tell, MaySleep may_sleep, bool polls, 
     if (!std::exchange(told, true)) tell();
     const bool keeps = keeps_processor();
     const Duration keeping = polls ? Duration(kKeepingTime) : Duration(kFarKeepingTime);
-    for (const auto until = Clock::now() + keeping; keeps && Clock::now() < until;) {
+    for (const auto until = core::Clock::now() + keeping; keeps && core::Clock::now() < until;) {
       wait.check();
       if (polls)
         pause_briefly();
       else
-        ::sched_yield();  // to the wire's thread
+        core::yield();  // to the wire's thread
       if (step()) return;
     }
     for (int i = 0; polls && i < kYields; ++i) {
       wait.check();
-      ::sched_yield();
+      core::yield();
       if (step()) return;
     }
     // Ranks that work on a collective do not ring for those that wait for a message.

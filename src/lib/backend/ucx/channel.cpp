@@ -1,10 +1,7 @@
 #include "backend/ucx/channel.hpp"
 
-#include <sched.h>
-
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -16,6 +13,7 @@
 
 #include "backend/far_wait.hpp"
 #include "backend/ucx/connect.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::ucx_backend {
 namespace {
@@ -185,7 +183,7 @@ void UcxChannel::wait_until_done(Operation& operation, WaitContext& wait) {
   for (;;) {
     for (const auto until = Deadline::Clock::now() + backend::kFarYieldingTime; Deadline::Clock::now() < until;) {
       wait.check();
-      ::sched_yield();
+      core::yield();
       if (step(operation)) return;
     }
     sleep(wait.slice());
@@ -198,9 +196,7 @@ void UcxChannel::wait_until_done(Operation& operation, WaitContext& wait) {
 void UcxChannel::sleep(Duration time) {
   if (!guarded([&] { return engine_->arm(); })) return;
   std::array<pollfd, 2> watched{pollfd{events_.get(), POLLIN, 0}, pollfd{wake_.get(), POLLIN, 0}};
-  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
-  const timespec limit{ns / 1'000'000'000, ns % 1'000'000'000};
-  ::ppoll(watched.data(), watched.size(), &limit, nullptr);
+  core::poll_for(watched, time);
 }
 
 // ---- As the wire of a group over hosts

@@ -15,6 +15,7 @@
 
 #include "backend/interfaces.hpp"
 #include "core/duration.hpp"
+#include "core/own_loss.hpp"
 
 namespace col::ucx_backend {
 namespace {
@@ -77,7 +78,7 @@ Meeting try_to_meet(const ConnectRequest& request, WaitContext& wait, const Back
   if (request.store->add(kCount, 1) == request.size)
     request.store->compare_set(kWord, std::nullopt, word_for_all(request));
   const std::string word = request.store->wait(kWord, wait);
-  if (!word.starts_with(kComplete)) throw decode(word, request.group);
+  if (!word.starts_with(kComplete)) throw core::as_read_by(request.rank, decode(word, request.group));
   std::string_view hosts = std::string_view(word).substr(kComplete.size());
   const bool is_watched = hosts.starts_with(kIsWatched);
   if (is_watched) hosts.remove_prefix(kIsWatched.size());
@@ -108,7 +109,9 @@ Error publish(const Error& error, const ConnectRequest& request) noexcept {
   try {
     const Error own = named(error, request);
     const auto before = request.store->compare_set(kWord, std::nullopt, encode(own));
-    return before && !before->starts_with(kComplete) ? decode(*before, request.group) : own;
+    if (!before || before->starts_with(kComplete)) return own;
+    const Error first = decode(*before, request.group);
+    return core::is_own_loss(first, request.rank) ? own : first;
   } catch (const std::exception&) {
     return error;  // the store is what failed
   }

@@ -3,9 +3,10 @@
 #include <sstream>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <col/proof.hpp>
+
+#include "core/joined.hpp"
 
 namespace col::ucx_backend {
 namespace {
@@ -20,7 +21,7 @@ std::string proof_of_token(std::uint64_t token, std::string_view secret) {
 }  // namespace
 
 std::string as_word(const std::vector<std::string>& list) {
-  return list.empty() ? std::string(kEmpty) : fmt::format("{}", fmt::join(list, ","));
+  return list.empty() ? std::string(kEmpty) : core::joined(list, ",");
 }
 
 std::vector<std::string> as_list(std::string_view word) {

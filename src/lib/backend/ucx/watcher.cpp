@@ -12,6 +12,7 @@
 #include <col/error.hpp>
 
 #include "core/blocked_signal.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::ucx_backend {
 
@@ -23,7 +24,7 @@ Watcher::Watcher(int events, std::function<void()> ring)
                             std::generic_category().message(errno)));
   const core::AllSignalsBlocked for_the_new_thread;
   try {
-    thread_ = std::thread([this] { run(); });
+    thread_ = core::Thread([this] { run(); });
   } catch (const std::system_error& error) {
     throw Error(ErrorCode::resource,
                 fmt::format("ucx: cannot start a thread ({}); raise the limit of processes (ulimit -u)", error.what()));
@@ -31,24 +32,24 @@ Watcher::Watcher(int events, std::function<void()> ring)
 }
 
 Watcher::~Watcher() {
-  state_ = State::ended;
-  state_.notify_one();
+  state_ = kEnded;
+  core::wake_word(state_);
   ::eventfd_write(end_.get(), 1);
   thread_.join();
 }
 
 void Watcher::watch() noexcept {
-  if (state_.exchange(State::watching) == State::idle) state_.notify_one();
+  if (state_.exchange(kWatching) == kIdle) core::wake_word(state_);
 }
 
 void Watcher::run() noexcept {
   for (;;) {
-    state_.wait(State::idle);
+    while (state_ == kIdle) core::wait_on_word(state_, kIdle, Deadline::kMaxBudget);
     std::array<pollfd, 2> watched{pollfd{events_, POLLIN, 0}, pollfd{end_.get(), POLLIN, 0}};
-    ::poll(watched.data(), watched.size(), -1);
+    core::poll_for(watched, Deadline::kMaxBudget);
     // Before it rings: a rank that has looked may ask anew at once.
-    State expected = State::watching;
-    if (!state_.compare_exchange_strong(expected, State::idle)) return;
+    std::uint32_t expected = kWatching;
+    if (!state_.compare_exchange_strong(expected, kIdle)) return;
     ring_();
   }
 }

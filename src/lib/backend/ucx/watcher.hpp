@@ -7,8 +7,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <thread>
 
+#include "core/clock/lock.hpp"
 #include "core/unique_fd.hpp"
 
 namespace col::ucx_backend {
@@ -26,14 +26,15 @@ class Watcher {
   void watch() noexcept;
 
  private:
-  enum class State : std::uint32_t { idle, watching, ended };
+  // The values of the word.
+  static constexpr std::uint32_t kIdle = 0, kWatching = 1, kEnded = 2;
   void run() noexcept;
 
   const int events_;
   const std::function<void()> ring_;
   core::UniqueFd end_;  // becomes readable at the end
-  std::atomic<State> state_{State::idle};
-  std::thread thread_;
+  std::atomic<std::uint32_t> state_{kIdle};
+  core::Thread thread_;
 };
 
 }  // namespace col::ucx_backend

@@ -1,7 +1,6 @@
 #include "backend/ucx/worker.hpp"
 
 #include <array>
-#include <chrono>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
@@ -12,15 +11,16 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <ucs/config/global_opts.h>
 #include <ucs/debug/debug.h>
 #include <ucs/debug/log_def.h>
+#include <unistd.h>
 
 #include "backend/interfaces.hpp"
+#include "backend/spare_descriptors.hpp"
 #include "core/blocked_signal.hpp"
+#include "core/clock/clock.hpp"
 #include "core/log.hpp"
-#include "core/unique_fd.hpp"
 
 namespace col::ucx_backend {
 namespace {
@@ -61,18 +61,15 @@ void set(const Config& config, const char* name, const std::string& value) {
   if (!value.empty()) require_ok(ucp_config_modify(config.get(), name, value.c_str()), fmt::format("set {}", name));
 }
 
+// A group takes these at once.
+constexpr std::size_t kFirstDescriptors = 32;
+
 // UCX ends the process where its thread finds no descriptor.
 void require_descriptors() {
-  std::array<core::UniqueFd, 32> held;
-  for (core::UniqueFd& one : held) {
-    one.reset(::eventfd(0, EFD_CLOEXEC));
-    if (!one)
-      throw Error(
-          ErrorCode::resource,
-          fmt::format("ucx: a group takes {} file descriptors, and more for each rank that is talked to, and there "
-                      "are not so many left; raise the limit of open files (ulimit -n)",
-                      held.size()));
-  }
+  if (const auto why = backend::why_few_descriptors(kFirstDescriptors))
+    throw Error(ErrorCode::resource,
+                fmt::format("ucx: a group takes {} file descriptors, and more for each rank that is talked to, and {}",
+                            kFirstDescriptors, *why));
 }
 
 }  // namespace
@@ -89,10 +86,15 @@ void require_ok(ucs_status_t status, const std::string& what) {
   if (status == UCS_OK) return;
   const bool is_resource = status == UCS_ERR_NO_MEMORY || status == UCS_ERR_NO_RESOURCE ||
                            status == UCS_ERR_EXCEEDS_LIMIT || status == UCS_ERR_IO_ERROR;
-  throw Error(
-      is_resource ? ErrorCode::resource : ErrorCode::unavailable,
-      fmt::format("ucx: cannot {}: {}{}; COL_LOG=debug shows what UCX says, `ucx_info -d` what it finds", what,
-                  ucs_status_string(status), is_resource ? " (open files and memory are limited: ulimit -n)" : ""));
+  // UCX does not say why.
+  std::string cause;
+  if (const auto few = is_resource ? backend::why_few_descriptors(kFirstDescriptors) : std::nullopt)
+    cause = "; " + *few;
+  else if (::access("/proc/self", F_OK) != 0)
+    cause = "; UCX reads /proc, which is not mounted here";
+  throw Error(is_resource ? ErrorCode::resource : ErrorCode::unavailable,
+              fmt::format("ucx: cannot {}: {}{}; COL_LOG=debug shows what UCX says, `ucx_info -d` what it finds", what,
+                          ucs_status_string(status), cause));
 }
 
 ucp_request_param_t parameters_for(void* user) noexcept {
@@ -166,9 +168,7 @@ int Worker::event_descriptor() const {
 void Worker::sleep(Duration time) const {
   if (!arm()) return;
   pollfd events{event_descriptor(), POLLIN, 0};
-  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
-  const timespec limit{ns / 1'000'000'000, ns % 1'000'000'000};
-  ::ppoll(&events, 1, &limit, nullptr);
+  core::poll_for({&events, 1}, time);
 }
 
 bool Worker::arm() const {

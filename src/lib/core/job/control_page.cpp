@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <col/job.hpp>
 
+#include "core/clock/clock.hpp"
 #include "core/job/page.hpp"
 #include "core/job/process.hpp"
 
@@ -19,8 +19,7 @@ constexpr Duration kClaimPatience = std::chrono::milliseconds(100);
 
 // CLOCK_MONOTONIC, which all processes of a host share; never 0, which means "not claimed".
 std::uint64_t claim_time() noexcept {
-  const auto now = std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count();
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(now, 1));
+  return std::max<std::uint64_t>(core::clock_ns(), 1);
 }
 
 AbortCause unwritten_cause() {
@@ -188,7 +187,7 @@ std::optional<AbortCause> ControlPage::abort_cause() const {
     // By either clock, in case the claimer's runs ahead of ours (a time namespace).
     const auto patience = static_cast<std::uint64_t>(kClaimPatience.count());
     if (now - entered >= patience || (now > claimed && now - claimed >= patience)) return unwritten_cause();
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    core::sleep_for(std::chrono::microseconds(50));
   }
   return AbortCause{static_cast<ErrorCode>(slot.code.load(std::memory_order_relaxed)),
                     slot.rank.load(std::memory_order_relaxed), slot.message.load()};

@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include <col/job.hpp>
 
+#include "core/clock/clock.hpp"
 #include "core/job/page.hpp"
 #include "core/job/record_words.hpp"
 
@@ -26,7 +28,7 @@ struct FastRecord {
                           std::uint64_t at_ns) noexcept {
     // Another thread's call of another group may have come in between: readers see the later one.
     if (record.last_group_.load(std::memory_order_relaxed) != group.data()) return;
-    record.layout_->since_ns.store(at_ns != 0 ? at_ns : now_ns(), std::memory_order_relaxed);
+    record.layout_->since_ns.store(at_ns != 0 ? at_ns : coarse_clock_ns(), std::memory_order_relaxed);
     record.layout_->brief.store(pack_brief(sequence, op, false), std::memory_order_release);
   }
 
@@ -42,7 +44,7 @@ struct FastRecord {
   static std::uint64_t note(RankRecord& record, int group, std::uint64_t sequence, const RankRecord::Noted& noted,
                             bool ended) noexcept {
     RecorderLayout& recorder = *record.recorder_;
-    const std::uint64_t at_ns = now_ns();
+    const std::uint64_t at_ns = coarse_clock_ns();  // the exact time would cost more than the rest
     // relaxed: this process's own word. No locked instruction: it would wait until what the call has stored before can
     // be seen by others.
     const std::uint64_t number = recorder.noted.load(std::memory_order_relaxed);
@@ -58,6 +60,35 @@ struct FastRecord {
     if (recorder.noted.load(std::memory_order_relaxed) <= number)
       recorder.noted.store(number + 1, std::memory_order_release);
     return at_ns;
+  }
+
+  // Leaves a call for other ranks, of which announced() tells as long as no other call has its place. Numbers begin
+  // at 1.
+  static void announce(RankRecord& record, std::uint64_t stream, std::uint64_t number, std::uint64_t hash) noexcept {
+    AnnouncedCall& place = announced_at(*record.recorder_, stream, number);
+    // release: who reads one of these words of a later call reads its 0, or its number, after that.
+    place.number.store(0, std::memory_order_release);
+    place.stream.store(stream, std::memory_order_release);
+    place.hash.store(hash, std::memory_order_release);
+    place.number.store(number, std::memory_order_release);
+  }
+
+  static std::optional<std::uint64_t> announced(const RankRecord& record, std::uint64_t stream,
+                                                std::uint64_t number) noexcept {
+    const AnnouncedCall& place = announced_at(*record.recorder_, stream, number);
+    if (place.number.load(std::memory_order_acquire) != number ||
+        place.stream.load(std::memory_order_acquire) != stream)
+      return std::nullopt;
+    const std::uint64_t hash = place.hash.load(std::memory_order_acquire);
+    const bool is_whole = place.number.load(std::memory_order_acquire) == number &&
+                          place.stream.load(std::memory_order_acquire) == stream;
+    return is_whole ? std::optional(hash) : std::nullopt;
+  }
+
+ private:
+  // The calls of a stream in a row.
+  static AnnouncedCall& announced_at(RecorderLayout& recorder, std::uint64_t stream, std::uint64_t number) noexcept {
+    return recorder.announced[(stream + number) % recorder.announced.size()];
   }
 };
 

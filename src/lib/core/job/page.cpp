@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "core/blocked_signal.hpp"
+#include "core/clock/clock.hpp"
 #include "core/hash.hpp"
 #include "core/job/process.hpp"
 #include "core/unique_fd.hpp"
@@ -63,7 +64,7 @@ void initialize(const PageMapping& page, void* address, int local_ranks, std::ui
   header->version.store(kPageVersion, std::memory_order_relaxed);
   header->local_ranks.store(static_cast<std::uint32_t>(local_ranks), std::memory_order_relaxed);
   header->job_hash.store(job_hash, std::memory_order_relaxed);
-  const std::chrono::nanoseconds now = std::chrono::system_clock::now().time_since_epoch();
+  const std::chrono::nanoseconds now = wall_now().time_since_epoch();
   header->made_ns.store(static_cast<std::uint64_t>(now.count()), std::memory_order_relaxed);
   header->maker.store(ProcessId::self().word(), std::memory_order_relaxed);
   header->magic.store(kPageMagic, std::memory_order_release);  // pairs with open_page_file: all above is there

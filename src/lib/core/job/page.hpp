@@ -23,7 +23,7 @@
 namespace col::core {
 
 inline constexpr std::uint64_t kPageMagic = 0x656761706c6f6321;  // "!colpage" in memory order
-inline constexpr std::uint32_t kPageVersion = 6;
+inline constexpr std::uint32_t kPageVersion = 7;
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8, "shared between processes");
@@ -149,6 +149,13 @@ struct TimesLayout {
   std::array<Entry, RankRecord::kRecordedCalls> calls;
 };
 
+// A call that a rank has announced, for the others to compare: FastRecord::announce().
+struct AnnouncedCall {
+  Word stream;  // of calls that have numbers
+  Word number;  // in it; 0 while the others are written
+  Word hash;    // of all that must be equal
+};
+
 // The flight recorder of a rank: apart from its record, which is read often. All zero before the first call.
 struct alignas(256) RecorderLayout {
   static constexpr std::size_t kGroups = 64;      // of number 0 nothing is known
@@ -163,6 +170,7 @@ struct alignas(256) RecorderLayout {
   std::array<NotedLabel, kLabels> labels;              // by number
   std::array<NotedCall, RankRecord::kRecordedCalls> calls;
   TimesLayout times;
+  std::array<AnnouncedCall, 1024> announced;  // each at the place that follows from its stream and number
   static_assert(kGroups == TimesLayout::kGroups);
 };
 

@@ -66,6 +66,7 @@ std::optional<Stat> read_stat(std::int64_t pid) {
 }  // namespace
 
 ProcessId ProcessId::self() {
+  if (Scheduler* const simulated = scheduler()) return ProcessId(simulated->pid(), 1);
   const std::int64_t pid = ::getpid();
   const auto stat = read_stat(pid);
   return ProcessId(pid, stat ? stat->start : 0);
@@ -73,6 +74,7 @@ ProcessId ProcessId::self() {
 
 bool ProcessId::alive() const {
   if (nobody()) return false;
+  if (Scheduler* const simulated = scheduler()) return simulated->condition_of(pid()) != Condition::gone;
   if (::kill(static_cast<pid_t>(pid()), 0) != 0 && errno == ESRCH) return false;
   const auto stat = read_stat(pid());
   // Gone in between; or a system without /proc, where the signal's answer has to do.
@@ -84,6 +86,8 @@ bool ProcessId::alive() const {
 }
 
 ProcessId::Condition ProcessId::condition() const {
+  if (Scheduler* const simulated = scheduler(); simulated != nullptr && !nobody())
+    return simulated->condition_of(pid());
   const auto stat = nobody() ? std::nullopt : read_stat(pid());
   if (!stat) return alive() ? Condition::runs : Condition::gone;
   const bool is_another = start() != 0 && (stat->start & kStartMask) != start();

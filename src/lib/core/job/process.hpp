@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "core/clock/scheduler.hpp"
+
 namespace col::core {
 
 // 22 bits of pid (the kernel's limit) above 42 bits of start time in clock ticks since boot (more than 1000 years).
@@ -31,7 +33,7 @@ class ProcessId {
   bool alive() const;
   // Whether it is alive and stopped: by SIGSTOP, ^Z or a debugger.
   bool stopped() const { return condition() == Condition::stopped; }
-  enum class Condition { runs, stopped, gone };
+  using Condition = ProcessCondition;
   // Both in one look. Without /proc, nothing is known of a process that lives but that it runs.
   Condition condition() const;
 

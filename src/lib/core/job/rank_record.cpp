@@ -10,12 +10,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include <col/job.hpp>
 
+#include "core/clock/clock.hpp"
+#include "core/clock/this_process.hpp"
 #include "core/job/fast_record.hpp"
 #include "core/job/page.hpp"
 #include "core/job/process.hpp"
@@ -26,9 +27,9 @@ namespace col {
 namespace {
 
 using State = RankActivity::State;
+using core::coarse_clock_ns;
 using core::kOpBits;
 using core::lower_half;
-using core::now_ns;
 using core::pack;
 using core::upper_half;
 
@@ -58,7 +59,7 @@ class WriteLock {
         odd_ = seen + 1;
         return;
       }
-      std::this_thread::yield();
+      core::yield();
       seen = version_.load(std::memory_order_relaxed);
     }
     odd_ = (seen | 1) + 2;  // not the number of the stuck writer, which may go on later
@@ -86,6 +87,13 @@ void RankRecord::join(int rank) {
     const auto holder = core::ProcessId::from_word(held);
     const bool finished = state_of(layout_->state_and_rank.load(std::memory_order_acquire)) == State::finished;
     if (!(holder == self) && !finished && holder.alive()) {
+      if (const RankActivity other = read(); other.state != State::absent && other.rank != rank)
+        throw Error(
+            ErrorCode::already_initialized,
+            fmt::format("ranks {} and {} (process {}) have one place on this host: they were told the same local "
+                        "rank; give each rank of a host another COL_LOCAL_RANK, or LOCAL_RANK, from 0 on",
+                        rank, other.rank, holder.pid()),
+            {}, rank);
       throw Error(
           ErrorCode::already_initialized,
           fmt::format("rank {} was started twice: process {} already is that rank; end it first, or give this one "
@@ -103,7 +111,7 @@ void RankRecord::join(int rank) {
   layout_->sequence.store(0, std::memory_order_release);
   layout_->fingerprint.store(0, std::memory_order_release);
   layout_->step_and_peer.store(pack(~0u, ~0u), std::memory_order_release);
-  layout_->since_ns.store(now_ns(), std::memory_order_release);
+  layout_->since_ns.store(coarse_clock_ns(), std::memory_order_release);
   layout_->held_up_by.store(0, std::memory_order_release);
   layout_->group.store({});
   layout_->op.store({});
@@ -121,7 +129,7 @@ void RankRecord::begin(std::string_view group, std::uint64_t sequence, std::stri
   layout_->sequence.store(sequence, std::memory_order_release);
   layout_->fingerprint.store(fingerprint, std::memory_order_release);
   layout_->step_and_peer.store(pack(~0u, ~0u), std::memory_order_release);
-  layout_->since_ns.store(now_ns(), std::memory_order_release);
+  layout_->since_ns.store(coarse_clock_ns(), std::memory_order_release);
   layout_->held_up_by.store(0, std::memory_order_release);
   layout_->group.store(group);
   layout_->op.store(op);
@@ -166,7 +174,7 @@ void RankRecord::waiting(std::int32_t step, std::int32_t peer, const CallProgres
   }
   // Said again at every look of a long wait: it still began at the first.
   if (state == State::waiting) return;
-  layout_->since_ns.store(now_ns(), std::memory_order_release);
+  layout_->since_ns.store(coarse_clock_ns(), std::memory_order_release);
   layout_->held_up_by.store(0, std::memory_order_release);
   set_state(State::waiting);
 }
@@ -181,7 +189,7 @@ void RankRecord::resume() noexcept {
   if (state_of(layout_->state_and_rank.load(std::memory_order_relaxed)) != State::waiting) return;
   const WriteLock lock(layout_->version);
   if (state_of(layout_->state_and_rank.load(std::memory_order_relaxed)) != State::waiting) return;
-  layout_->since_ns.store(now_ns(), std::memory_order_release);
+  layout_->since_ns.store(coarse_clock_ns(), std::memory_order_release);
   layout_->held_up_by.store(0, std::memory_order_release);
   set_state(State::running);
 }
@@ -191,13 +199,13 @@ void RankRecord::fail(int global_rank) noexcept {
   if (global_rank >= 0)
     layout_->held_up_by.store(static_cast<std::uint64_t>(global_rank + 1), std::memory_order_release);
   if (state_of(layout_->state_and_rank.load(std::memory_order_relaxed)) != State::waiting) return;
-  layout_->since_ns.store(now_ns(), std::memory_order_release);
+  layout_->since_ns.store(coarse_clock_ns(), std::memory_order_release);
   set_state(State::running);
 }
 
 // One word, and no lock: it may come often, and readers make nothing of its order with the others.
 void RankRecord::touch() noexcept {
-  layout_->since_ns.store(now_ns(), std::memory_order_relaxed);
+  layout_->since_ns.store(coarse_clock_ns(), std::memory_order_relaxed);
 }
 
 void RankRecord::end(std::string_view group) noexcept {
@@ -207,13 +215,13 @@ void RankRecord::end(std::string_view group) noexcept {
   const State state = state_of(layout_->state_and_rank.load(std::memory_order_relaxed));
   if (state != State::running && state != State::waiting) return;
   layout_->step_and_peer.store(pack(~0u, ~0u), std::memory_order_release);
-  layout_->since_ns.store(now_ns(), std::memory_order_release);
+  layout_->since_ns.store(coarse_clock_ns(), std::memory_order_release);
   set_state(State::joined);
 }
 
 void RankRecord::finish() noexcept {
   const WriteLock lock(layout_->version);
-  layout_->since_ns.store(now_ns(), std::memory_order_release);
+  layout_->since_ns.store(coarse_clock_ns(), std::memory_order_release);
   set_state(State::finished);
 }
 
@@ -303,9 +311,9 @@ RankActivity RankRecord::read() const {
       }
     }
     if (++attempt > kSpins)
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      core::sleep_for(std::chrono::microseconds(50));
     else
-      std::this_thread::yield();
+      core::yield();
   } while (!patience.expired());
   activity = RankActivity{};
   read_identity();
@@ -323,8 +331,9 @@ bool RankRecord::lost() const {
   const core::ProcessId holder = held();
   if (holder.nobody()) return false;
   // relaxed: the word says all by itself.
-  const std::uint64_t seen = layout_->seen_alive.load(std::memory_order_relaxed), now_ms = now_ns() / 1'000'000;
-  const std::uint64_t own = static_cast<std::uint64_t>(::getpid()) & ((std::uint64_t{1} << kPidBits) - 1);
+  const std::uint64_t seen = layout_->seen_alive.load(std::memory_order_relaxed),
+                      now_ms = coarse_clock_ns() / 1'000'000;
+  const std::uint64_t own = static_cast<std::uint64_t>(core::own_pid()) & ((std::uint64_t{1} << kPidBits) - 1);
   const bool by_another = (seen ^ own) << (64 - kPidBits) != 0;
   if (by_another && now_ms - (seen >> kPidBits) < kTrustMs) return false;
   if (holder.alive()) {

@@ -1,8 +1,6 @@
 // Values of several parts in one word of a control page.
 #pragma once
 
-#include <time.h>
-
 #include <cstdint>
 
 #include <col/job.hpp>
@@ -17,20 +15,6 @@ constexpr std::uint32_t upper_half(std::uint64_t word) noexcept {
 }
 constexpr std::uint32_t lower_half(std::uint64_t word) noexcept {
   return static_cast<std::uint32_t>(word);
-}
-
-inline std::uint64_t now_ns() noexcept {
-  // For each collective: the exact time would cost more than all the rest of the record.
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-// For who has waited, or is about to: it costs some 20 ns.
-inline std::uint64_t exact_ns() noexcept {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 inline constexpr int kOpBits = 7;  // of a Collective
@@ -50,6 +34,14 @@ inline constexpr int kEndedBits = 1, kGroupBits = 6;
 constexpr std::uint64_t pack_noted(std::uint64_t sequence, Collective op, int group, bool ended) noexcept {
   const std::uint64_t above_group = sequence << kOpBits | static_cast<std::uint64_t>(op);
   return (above_group << kGroupBits | static_cast<std::uint64_t>(group)) << kEndedBits | (ended ? 1U : 0U);
+}
+
+constexpr std::uint64_t kGroupMask = ((std::uint64_t{1} << kGroupBits) - 1) << kEndedBits;
+constexpr std::size_t group_of(std::uint64_t noted) noexcept {
+  return (noted & kGroupMask) >> kEndedBits;
+}
+constexpr std::uint64_t without_group(std::uint64_t noted) noexcept {
+  return noted & ~kGroupMask;
 }
 
 // Element types in eight bits, labels in sixteen.

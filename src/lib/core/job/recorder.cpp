@@ -9,6 +9,7 @@
 
 #include <col/job.hpp>
 
+#include "core/clock/clock.hpp"
 #include "core/job/fast_record.hpp"
 #include "core/job/page.hpp"
 #include "core/job/record_words.hpp"
@@ -34,6 +35,11 @@ int RankRecord::enter_group(std::string_view name, std::uint64_t token) noexcept
     std::uint64_t free = 0;
     if (!recorder_->tokens[group].compare_exchange_strong(free, kClaimed, std::memory_order_acquire)) continue;
     recorder_->times.tokens[group].store(0, std::memory_order_release);  // whose name it was
+    // From now on nothing is known of the calls of the group that had the number before.
+    for (core::NotedCall& noted_call : recorder_->calls) {
+      const std::uint64_t call = noted_call.call.load(std::memory_order_relaxed);
+      if (core::group_of(call) == group) noted_call.call.store(core::without_group(call), std::memory_order_release);
+    }
     recorder_->names[group].store(name);
     recorder_->last[group].store(0, std::memory_order_release);
     recorder_->times.tokens[group].store(std::max(token, kClaimed + 1), std::memory_order_release);
@@ -113,7 +119,7 @@ RankHistory RankRecord::history(std::size_t most_calls) const {
     const std::uint64_t partner_and_tag = noted_call.partner_and_tag.load(std::memory_order_acquire);
     const std::uint64_t elements = noted_call.elements.load(std::memory_order_acquire);
     call.ended = (word & 1) != 0;
-    call.group = names[word >> kEndedBits & ((1U << kGroupBits) - 1)];
+    call.group = names[core::group_of(word)];
     const auto op = static_cast<Collective>(word >> (kEndedBits + kGroupBits) & ((1U << kOpBits) - 1));
     call.op = std::min(op, Collective::recv);  // a damaged page has others
     call.sequence = word >> (kEndedBits + kGroupBits + kOpBits);
@@ -132,7 +138,7 @@ RankHistory RankRecord::history(std::size_t most_calls) const {
 
 void RankRecord::note_wait(std::uint64_t began_ns) noexcept {
   core::TimesLayout& times = recorder_->times;
-  const std::uint64_t now = core::exact_ns();
+  const std::uint64_t now = core::clock_ns();
   const std::uint64_t took = now > began_ns ? now - began_ns : 1;
   // relaxed: this process's own words. The release of the number of calls follows, in note().
   const std::uint64_t number = recorder_->noted.load(std::memory_order_relaxed);
@@ -160,7 +166,7 @@ RankTimes RankRecord::times_since(std::uint64_t noted, bool with_calls) const {
     if (entry.number.load(std::memory_order_acquire) == number + 1)
       call.took_ns = entry.took_ns.load(std::memory_order_acquire);
     call.ended = (word & 1) != 0;
-    const std::size_t group = word >> kEndedBits & ((1U << kGroupBits) - 1);
+    const std::size_t group = core::group_of(word);
     call.token = group == 0 ? 0 : times.tokens[group].load(std::memory_order_acquire);
     const auto op = static_cast<Collective>(word >> (kEndedBits + kGroupBits) & ((1U << kOpBits) - 1));
     call.op = std::min(op, Collective::recv);  // a damaged page has others

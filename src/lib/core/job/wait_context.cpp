@@ -31,9 +31,9 @@ thread_local std::string said_place;
 
 }  // namespace
 
-Deadline Deadline::after(Duration budget) noexcept {
+Deadline Deadline::after(Duration budget, Duration spent) noexcept {
   budget = std::clamp(budget, Duration::zero(), kMaxBudget);
-  return Deadline(Clock::now() + budget, budget);
+  return Deadline(Clock::now() + budget - std::clamp(spent, Duration::zero(), budget), budget);
 }
 
 Duration Deadline::remaining() const noexcept {

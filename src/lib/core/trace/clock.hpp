@@ -2,17 +2,11 @@
 // is read in a third of the time of the system's clock.
 #pragma once
 
-#include <time.h>
-
 #include <cstdint>
 
-namespace col::core {
+#include "core/clock/clock.hpp"
 
-inline std::uint64_t monotonic_ns() noexcept {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
+namespace col::core {
 
 class TraceClock {
  public:
@@ -25,7 +19,7 @@ class TraceClock {
     if (by_counter) return __builtin_ia32_rdtsc();
 #endif
     static_cast<void>(by_counter);
-    return monotonic_ns();
+    return clock_ns();
   }
 };
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/clock/clock.hpp"
 #include "core/trace/clock.hpp"
 #include "core/trace/layout.hpp"
 
@@ -30,10 +31,10 @@ std::pair<std::uint64_t, std::uint64_t> at_one_moment(const First& first, const 
 // By how much the clock of the day is ahead of the monotonic one.
 inline std::uint64_t real_minus_monotonic_ns() noexcept {
   const auto real_ns = [] {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const auto now = wall_now().time_since_epoch();
     return static_cast<std::uint64_t>(std::chrono::nanoseconds(now).count());
   };
-  const auto [monotonic, real] = at_one_moment(monotonic_ns, real_ns);
+  const auto [monotonic, real] = at_one_moment(clock_ns, real_ns);
   return real - monotonic;
 }
 
@@ -41,7 +42,7 @@ struct ClockMoment {
   std::uint64_t ticks = 0, ns = 0;
 
   static ClockMoment now(bool by_counter) noexcept {
-    const auto [ticks, ns] = at_one_moment([by_counter] { return TraceClock::ticks(by_counter); }, monotonic_ns);
+    const auto [ticks, ns] = at_one_moment([by_counter] { return TraceClock::ticks(by_counter); }, clock_ns);
     return {ticks, ns};
   }
 

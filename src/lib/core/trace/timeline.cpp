@@ -17,7 +17,6 @@
 #include <optional>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -27,6 +26,7 @@
 #include <col/error.hpp>
 #include <col/job.hpp>
 
+#include "core/clock/clock.hpp"
 #include "core/trace/trace.hpp"
 #include "core/trace/traced_events.hpp"
 #include "core/unique_fd.hpp"
@@ -65,7 +65,7 @@ void lock(int fd, const std::string& path) {
   for (const Deadline deadline = Deadline::after(kLockTime); ::flock(fd, LOCK_EX | LOCK_NB) != 0;) {
     if (errno != EWOULDBLOCK && errno != EINTR) throw_io(errno, "lock", path);
     if (deadline.expired()) throw_io(EWOULDBLOCK, "lock", path);
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // flock() has no deadline of its own
+    core::sleep_for(std::chrono::milliseconds(2));  // flock() has no deadline of its own
   }
 }
 

@@ -27,6 +27,7 @@
 
 #include "core/blocked_signal.hpp"
 #include "core/byte_size.hpp"
+#include "core/clock/clock.hpp"
 #include "core/env.hpp"
 #include "core/job/record_words.hpp"
 #include "core/log.hpp"
@@ -228,7 +229,7 @@ void Trace::start_from_environment(int rank, int ranks, const std::string& job) 
   try {
     Place& place = Place::instance();
     // A process alone is no job that others could be part of.
-    place.job = ranks > 1 ? job : fmt::format("{}-{}", ::getpid(), monotonic_ns());
+    place.job = ranks > 1 ? job : fmt::format("{}-{}", ::getpid(), clock_ns());
     const auto directory = env::get("COL_TRACE_DIRECTORY");
     const auto file = env::get("COL_TRACE");
     if (!directory && !file) return;

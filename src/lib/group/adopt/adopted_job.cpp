@@ -2,16 +2,23 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include <col/proof.hpp>
+
+#include "core/clock/lock.hpp"
 #include "core/env.hpp"
+#include "core/fork_guard.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/text_file.hpp"
@@ -23,6 +30,7 @@
 #include "group/adopt/user_directory.hpp"
 #include "group/call/operation.hpp"
 #include "group/join/host.hpp"
+#include "store/base/call_limit.hpp"
 #include "store/tcp/endpoint.hpp"
 #include "store/tcp/token.hpp"
 
@@ -30,6 +38,8 @@ namespace col::group::adopt {
 namespace {
 
 constexpr Duration kDefaultTimeout = std::chrono::minutes(5);
+// How long a look at the other directories waits for processes that change something there.
+constexpr Duration kLookTime = std::chrono::milliseconds(500);
 
 // The process that has started this one, as nothing else tells jobs apart: its number and start time.
 std::string parent_process() {
@@ -67,17 +77,26 @@ std::string name_on_host(const std::string& job, const LaunchedRank& own) {
 }
 
 // The jobs that this process is in, at most one but in tests. The launcher is asked for a name, and the directory
-// entered, once for all contexts of the process.
+// entered, once for all contexts of the process. A process that was forked has an object of its own.
 class ProcessJobs {
  public:
+  explicit ProcessJobs(ProcessJobs* forked_from) : parent_(forked_from) {}
+  static ProcessJobs& instance();
+
   void join(LaunchedRank own, ContextSpec& spec) {
     const Duration timeout = spec.timeout > Duration::zero() ? spec.timeout : kDefaultTimeout;
-    const std::lock_guard lock(mutex_);
-    if (owner_ != 0 && owner_ != ::getpid())
+    // A conversation with the launcher is not for two processes.
+    const std::string place = own.pmi_fd ? fmt::format("PMI_FD={}", *own.pmi_fd)
+                                         : fmt::format("{} {} {} {}", core::env::get("COL_JOB_ID").value_or(""),
+                                                       own.job, own.restart_count, own.believed);
+    for (ProcessJobs* each = parent_; each != nullptr; each = each->parent_) {
+      if (!each->may_have(place)) continue;
       throw Error(ErrorCode::not_initialized,
                   "this process was forked from one that is in the job already; start it with an environment of its "
                   "own");
-    owner_ = ::getpid();
+    }
+    const std::lock_guard lock(mutex_);
+    places_.insert(place);
     if (own.several_hosts.empty())
       join_on_one_host(own, spec, timeout);
     else
@@ -86,7 +105,6 @@ class ProcessJobs {
 
   void leave_all() noexcept {
     const std::lock_guard lock(mutex_);
-    if (owner_ != ::getpid()) return;
     for (auto& [key, job] : local_jobs_) {
       if (job.store) job.store->leave();
     }
@@ -96,7 +114,6 @@ class ProcessJobs {
   // Leaves the directory of this host, if `store` belongs to a job over several hosts.
   void leave_directory(const Store* store) noexcept {
     const std::lock_guard lock(mutex_);
-    if (owner_ != ::getpid()) return;
     for (auto& [key, job] : spread_jobs_) {
       if (job.store.get() == store && job.directory) job.directory->leave();
     }
@@ -119,6 +136,12 @@ class ProcessJobs {
       if (store) store->leave(why);
     }
   };
+
+  // Requires: this process was forked from that of the object. Its lock may be that of a thread which is not there.
+  bool may_have(const std::string& place) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    return !lock || places_.count(place) != 0;
+  }
 
   void join_on_one_host(LaunchedRank& own, ContextSpec& spec, Duration timeout) {
     name(own, timeout);
@@ -217,20 +240,28 @@ class ProcessJobs {
     }
   }
 
-  std::mutex mutex_;
-  pid_t owner_ = 0;
+  ProcessJobs* const parent_;  // of the process that this one was forked from; null in the first
+  const core::ForkGuard fork_guard_;
+  core::Mutex mutex_;
+  std::set<std::string> places_;  // that were joined, in the launchers' words
   std::map<std::string, LocalJob> local_jobs_;
   std::map<std::string, SpreadJob> spread_jobs_;
   std::map<int, PmiJob> asked_;  // by descriptor: the conversation is possible once
 };
 
 // Never destroyed: contexts may outlive any order of destruction. Its jobs are left at the end of the process.
-ProcessJobs& process_jobs() {
-  static ProcessJobs* const jobs = new ProcessJobs;
+ProcessJobs& ProcessJobs::instance() {
+  static std::atomic<ProcessJobs*> of_process{nullptr};
   static const struct Leaver {
-    ~Leaver() { jobs->leave_all(); }
+    ~Leaver() { instance().leave_all(); }
   } leaver;
-  return *jobs;
+  // acquire pairs with the release below: a thread that sees the object sees it complete.
+  ProcessJobs* known = of_process.load(std::memory_order_acquire);
+  while (known == nullptr || known->fork_guard_.is_forked_child()) {
+    auto own = std::make_unique<ProcessJobs>(known);
+    if (of_process.compare_exchange_strong(known, own.get(), std::memory_order_acq_rel)) known = own.release();
+  }
+  return *known;
 }
 
 }  // namespace
@@ -241,7 +272,20 @@ std::string job_name(const LaunchedRank& own) {
 }
 
 void join_job(const LaunchedRank& own, ContextSpec& spec) {
-  process_jobs().join(own, spec);
+  // Before ProcessJobs are there: what that does at the end of the process has to come before the end of libcrypto.
+  if (!own.several_hosts.empty()) (void)make_proof({}, ProofRole::server, {});
+  ProcessJobs::instance().join(own, spec);
+}
+
+void look_for_others(const ContextSpec& spec, bool is_last_look) {
+  const auto store = std::dynamic_pointer_cast<JobStore>(spec.store);
+  if (!store) return;  // over several hosts, and with a store of the user's, all meet in one
+  std::optional<Error> why;
+  try {
+    why = store->why_apart(store::CallLimit::bound(Deadline::after(kLookTime)).remaining(), is_last_look);
+  } catch (const Error&) {  // the directory is locked, or gone: the wait goes on
+  }
+  if (why) throw *why;
 }
 
 void leave_job(const ContextSpec& spec, bool failed) noexcept {
@@ -249,7 +293,7 @@ void leave_job(const ContextSpec& spec, bool failed) noexcept {
   if (!store) return;
   const bool aborted = spec.control && spec.control->aborted();
   store->leave(failed || aborted ? Leaving::failed : Leaving::finished);
-  process_jobs().leave_directory(store.get());
+  ProcessJobs::instance().leave_directory(store.get());
 }
 
 std::string ranks_as_launched(const std::vector<int>& ranks, const ContextSpec& spec) {
@@ -266,7 +310,7 @@ Error with_place(const Error& error, const ContextSpec& spec) {
   return Error(error.code(),
                fmt::format("{}; this process is rank {} of {} by {}'s variables: {}", error.message(), spec.rank,
                            spec.world_size, own->launcher, own->believed),
-               error.group(), error.rank());
+               error.group(), error.rank(), error.world_rank());
 }
 
 }  // namespace col::group::adopt

@@ -23,8 +23,12 @@ std::string job_name(const LaunchedRank& own);
 // this user hold the lock of the directory. It does not wait for other ranks. Errors: unavailable (the ranks are on
 // several hosts and nothing tells where rank 0 is; rank 0 cannot have its port; the launcher does not answer
 // correctly); invalid_argument that names a variable; timeout; io; resource; not_initialized in a process that was
-// forked from one that is in a job.
+// forked from one that is in the same job as this rank.
 void join_job(const LaunchedRank& own, ContextSpec& spec);
+
+// For a rank that has waited for others for long. Throws mismatch, or already_initialized, if they cannot come, as they
+// were told something else: see JobDirectory::why_apart(). Stays within the CallLimit of the thread.
+void look_for_others(const ContextSpec& spec, bool is_last_look);
 
 // This rank no longer needs the store or the directory. Does nothing if `spec` belongs to another world. Any later
 // store call makes the rank come back. With several hosts, rank 0 blocks until the others have left too: for 10 seconds

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <random>
 #include <sstream>
@@ -22,8 +23,11 @@
 #include <col/error.hpp>
 
 #include "core/blocked_signal.hpp"
+#include "core/clock/clock.hpp"
 #include "core/text_file.hpp"
 #include "group/adopt/user_directory.hpp"
+#include "group/call/operation.hpp"
+#include "group/diagnosis/failure.hpp"
 
 namespace col::group::adopt {
 namespace {
@@ -51,8 +55,8 @@ std::string random_hex() {
   return fmt::format("{:016x}", (std::uint64_t{device()} << 32) | device());
 }
 
-std::int64_t now_ns() {
-  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+std::int64_t wall_now_ns() {
+  return std::chrono::nanoseconds(core::wall_now().time_since_epoch()).count();
 }
 
 // Removes what nobody lives in, and returns the directories of `job` that are left, the newest first.
@@ -108,7 +112,7 @@ bool JobDirectory::join(const std::string& path, bool again) {
   if (again ? !members->has(key_.rank) : members->complete() || members->has(key_.rank)) return false;
   core::UniqueFd file = open_members(path);
   if (!file) return false;
-  if (!again) add_member(file, key_.rank, path);
+  add_member(file, key_.rank, core::ProcessId::self(), path);
   members_ = std::move(file);
   path_ = path;
   owner_ = ::getpid();
@@ -119,7 +123,9 @@ void JobDirectory::make(const UserDirectory& user) {
   const std::string path = fmt::format("{}/{}.{}", user.path(), key_.job, random_hex());
   if (::mkdir(path.c_str(), 0700) != 0) throw_directory_error(errno, "make the directory", path);
   // Should this fail, the next rank that comes removes the directory.
-  members_ = make_members(path, {.world_size = key_.world_size, .made_ns = now_ns(), .ranks = {key_.rank}});
+  Members members{.world_size = key_.world_size, .made_ns = wall_now_ns()};
+  members.enter(key_.rank, core::ProcessId::self());
+  members_ = make_members(path, members);
   path_ = path;
   owner_ = ::getpid();
 }
@@ -128,7 +134,10 @@ void JobDirectory::leave() noexcept {
   if (!entered() || owner_ != ::getpid()) return;
   try {
     const UserDirectory user(parent_, Deadline::after(kLeavePatience));
-    if (::flock(members_.get(), LOCK_UN) == 0 && is_left_over(path_)) fs::remove_all(path_);
+    if (::flock(members_.get(), LOCK_UN) == 0 && is_left_over(path_))
+      fs::remove_all(path_);
+    else
+      add_member(members_, key_.rank, {}, path_);
   } catch (const std::exception&) {  // the next job of this user removes it
   }
   // In words: a child forked meanwhile shares the open file, and would keep the lock.
@@ -136,11 +145,95 @@ void JobDirectory::leave() noexcept {
   members_.reset();
 }
 
+// ---- Those who wait in vain
+
+namespace {
+
+std::string refusal_in(const std::string& directory) {
+  return directory + "/refused";
+}
+
+// Requires the lock of the UserDirectory. Best effort: who is not told waits until its deadline, and finds out by
+// itself.
+void leave_refusal(const std::string& directory, const Error& why) {
+  const core::BlockedSignal too_long(SIGXFSZ);
+  std::ofstream(refusal_in(directory)) << encode_error(why) << '\n';
+}
+
+std::optional<Error> refusal_of(const std::string& directory) {
+  try {
+    return decode_error(core::read_text_file(refusal_in(directory), "refusal of a job"));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+Members living_of(const Members& all) {
+  Members living{.world_size = all.world_size, .made_ns = all.made_ns};
+  for (std::size_t i = 0; i < all.ranks.size(); ++i) {
+    if (all.processes[i].alive()) living.enter(all.ranks[i], all.processes[i]);
+  }
+  return living;
+}
+
+Error different_worlds(const Members& one, const Members& other) {
+  const auto says = [](const Members& members) {
+    std::vector<int> ranks = members.ranks;
+    std::sort(ranks.begin(), ranks.end());
+    return fmt::format("{} {} {}", ranks_text(ranks), ranks.size() == 1 ? "says" : "say", members.world_size);
+  };
+  const std::size_t few = std::min(one.ranks.size(), other.ranks.size());
+  const bool is_odd = few < std::max(one.ranks.size(), other.ranks.size());
+  const Members& fewer = few == one.ranks.size() ? one : other;
+  return Error(ErrorCode::mismatch,
+               fmt::format("ranks disagree on the world size: {}, and {}; start all ranks with the same value",
+                           says(one), says(other)),
+               {}, is_odd ? *std::min_element(fewer.ranks.begin(), fewer.ranks.end()) : -1);
+}
+
+Error started_twice(int rank, const core::ProcessId& other) {
+  return Error(ErrorCode::already_initialized,
+               fmt::format("rank {} was started twice: processes {} and {} both are that rank of one job; end one of "
+                           "them, give it another number, or give the jobs names of their own (COL_JOB_ID, or what the "
+                           "launcher calls a job)",
+                           rank, other.pid(), ::getpid()),
+               {}, rank);
+}
+
+}  // namespace
+
+// Two of one size that are both incomplete may come to either, so they are one job. Of two sizes, they are one if no
+// rank has come to both. Otherwise it may be another job of that name, with ranks that come late.
+std::optional<Error> JobDirectory::why_apart(const std::string& entered_path, Duration timeout,
+                                             bool is_last_look) const {
+  const UserDirectory user(parent_, Deadline::after(timeout));
+  const auto own = read_members(entered_path);
+  if (!own || own->complete()) return std::nullopt;
+  if (auto said = refusal_of(entered_path)) return said;
+  for (const std::string& path : tidy(user, key_.job)) {
+    const auto other = path != entered_path ? read_members(path) : std::nullopt;
+    const Members living = other ? living_of(*other) : Members();
+    if (living.ranks.empty()) continue;  // a process that one of them has forked holds the lock
+    const core::ProcessId twin = living.process_of(key_.rank);
+    const bool is_disjoint =
+        std::none_of(own->ranks.begin(), own->ranks.end(), [&](int rank) { return other->has(rank); });
+    const bool differs = other->world_size != own->world_size && is_disjoint;
+    if (!differs && (twin.nobody() || twin == core::ProcessId::self())) continue;
+    const bool is_certain = differs || (other->world_size == own->world_size && !other->complete());
+    if (!is_certain && !is_last_look) continue;
+    Error why = differs ? different_worlds(living_of(*own), living) : started_twice(key_.rank, twin);
+    if (is_certain) leave_refusal(entered_path, why);
+    if (is_certain && !other->complete()) leave_refusal(path, why);
+    return why;
+  }
+  return std::nullopt;
+}
+
 // ---- The list
 
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 std::string file_in(const std::string& directory) {
   return directory + "/members";
@@ -165,25 +258,43 @@ void append(const core::UniqueFd& file, const std::string& text, const std::stri
 
 }  // namespace
 
+void Members::enter(int rank, core::ProcessId process) {
+  const auto place = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  if (place == ranks.size()) {
+    ranks.push_back(rank);
+    processes.emplace_back();
+  }
+  processes[place] = process;
+}
+
 bool Members::has(int rank) const {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
+core::ProcessId Members::process_of(int rank) const {
+  const auto place = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  return place == ranks.size() ? core::ProcessId() : processes[place];
+}
+
 std::string Members::encode() const {
   std::string text = fmt::format("col members {} {} {}\n", kVersion, world_size, made_ns);
-  for (const int rank : ranks) text += fmt::format("{}\n", rank);
+  for (std::size_t i = 0; i < ranks.size(); ++i) text += fmt::format("{} {}\n", ranks[i], processes[i].word());
   return text;
 }
 
 std::optional<Members> Members::decode(std::string_view text) {
   Members members;
   int version = 0, rank = 0;
+  std::uint64_t process = 0;
   std::string col, word;
   std::istringstream stream{std::string(text)};
   if (!text.ends_with('\n') || !(stream >> col >> word >> version >> members.world_size >> members.made_ns))
     return std::nullopt;
   if (col != "col" || word != "members" || version != kVersion) return std::nullopt;
-  while (stream >> rank) members.ranks.push_back(rank);
+  while (stream >> rank) {
+    if (!(stream >> process)) return std::nullopt;
+    members.enter(rank, core::ProcessId::from_word(process));
+  }
   if (!stream.eof()) return std::nullopt;
   return members;
 }
@@ -202,8 +313,8 @@ core::UniqueFd open_members(const std::string& directory) {
   return file;
 }
 
-void add_member(const core::UniqueFd& file, int rank, const std::string& directory) {
-  append(file, fmt::format("{}\n", rank), directory);
+void add_member(const core::UniqueFd& file, int rank, core::ProcessId process, const std::string& directory) {
+  append(file, fmt::format("{} {}\n", rank, process.word()), directory);
 }
 
 std::optional<Members> read_members(const std::string& directory) {

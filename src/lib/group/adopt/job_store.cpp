@@ -27,6 +27,16 @@ std::string JobStore::enter() {
   return directory_.path();
 }
 
+std::optional<Error> JobStore::why_apart(Duration timeout, bool is_last_look) const {
+  std::string path;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!directory_.entered()) return std::nullopt;
+    path = directory_.path();
+  }
+  return directory_.why_apart(path, timeout, is_last_look);
+}
+
 void JobStore::leave(Leaving /*why*/) noexcept {
   const std::lock_guard lock(mutex_);
   files_.reset();

@@ -12,6 +12,7 @@
 
 #include <col/store.hpp>
 
+#include "core/clock/lock.hpp"
 #include "group/adopt/job_directory.hpp"
 #include "store/base/run.hpp"
 
@@ -66,6 +67,8 @@ class JobStore final : public AdoptedStore {
 
   // Enters the job's directory if this rank is not in it, and returns its path.
   std::string enter();
+  // JobDirectory::why_apart().
+  std::optional<Error> why_apart(Duration timeout, bool is_last_look) const;
   // JobDirectory::leave().
   void leave(Leaving why = Leaving::finished) noexcept override;
 
@@ -75,7 +78,7 @@ class JobStore final : public AdoptedStore {
   std::shared_ptr<Store> reached() const override;
 
   const Duration timeout_;
-  mutable std::mutex mutex_;  // guards the two members below
+  mutable core::Mutex mutex_;  // guards the two members below, but for directory_.why_apart()
   JobDirectory directory_;
   std::shared_ptr<Store> files_;  // null while this rank is not in the directory; shared with calls that are running
 };

@@ -202,6 +202,17 @@ std::optional<LaunchedRank> find_launched_rank(const Lookup& lookup) {
   return std::nullopt;
 }
 
+std::string place_line(const Lookup& lookup) {
+  std::string line;
+  for (const auto* const name : {"COL_RANK", "COL_WORLD_SIZE", "COL_JOB_ID", "COL_RESTART_COUNT", "COL_STORE"}) {
+    if (const auto value = lookup(name)) line += fmt::format("{}={}, ", name, *value);
+  }
+  if (lookup("COL_RANK")) return line;  // another launcher's variables are left over then, and may be wrong
+  if (const auto own = find_launched_rank(lookup))
+    line += fmt::format("{} {}, {}", own->job, own->restart_count, own->believed);
+  return line;
+}
+
 std::string why_alone(const Lookup& lookup) {
   const Variables variables(lookup);
   std::string why;

@@ -45,6 +45,10 @@ std::optional<LaunchedRank> from_kubernetes(const Lookup& lookup);
 // The first one of these that is complete, in this order.
 std::optional<LaunchedRank> find_launched_rank(const Lookup& lookup);
 
+// The variables that make this process a rank, colrun's too, as a line that no other rank and no other job has. Throws
+// as these functions.
+std::string place_line(const Lookup& lookup);
+
 // If a launcher's variables exist, but none of the sets is complete, and this is probably a mistake: the reason, as a
 // line for the log. Otherwise empty.
 std::string why_alone(const Lookup& lookup);

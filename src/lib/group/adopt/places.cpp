@@ -9,8 +9,8 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "core/joined.hpp"
 #include "group/adopt/meeting_point.hpp"
 #include "group/call/operation.hpp"
 
@@ -149,7 +149,7 @@ std::string ranks_on_hosts(const std::vector<int>& ranks, std::span<const std::s
     parts.push_back(fmt::format("{} on {}", ranks_text(there), host));
     named += there.size();
   }
-  return fmt::format("{}{}", fmt::join(parts, ", "),
+  return fmt::format("{}{}", core::joined(parts, ", "),
                      named < ranks.size() ? fmt::format(" and {} more", ranks.size() - named) : "");
 }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <string_view>
 #include <system_error>
 
@@ -15,6 +14,7 @@
 #include <col/error.hpp>
 #include <col/job.hpp>
 
+#include "core/clock/clock.hpp"
 #include "core/duration.hpp"
 
 namespace col::group::adopt {
@@ -106,10 +106,8 @@ class Conversation {
   }
 
   void wait_for(short events) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_.remaining()).count();
     pollfd entry{fd_, events, 0};
-    if (left > 0 && ::poll(&entry, 1, static_cast<int>(std::min<std::int64_t>(left, 60'000))) < 0 && errno != EINTR)
-      fail("wait for");
+    if (core::poll_for({&entry, 1}, deadline_.remaining()) < 0 && errno != EINTR) fail("wait for");
     if (deadline_.expired() && command_ == kBarrier)
       throw Error(ErrorCode::timeout,
                   fmt::format("not all ranks have come to the launcher's barrier within {}; see whether each of them "

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "core/clock/clock.hpp"
 #include "core/log.hpp"
 #include "store/base/call_limit.hpp"
 #include "store/tcp/endpoint.hpp"
@@ -152,7 +152,7 @@ ServedStore::Client ServedStore::enter(WaitContext& wait) {
     }
     wait.describe(spec_.server + " to serve the ranks of the job again");
     wait.check();
-    std::this_thread::sleep_for(std::min(kPause, wait.slice()));
+    core::sleep_for(std::min(kPause, wait.slice()));
   }
 }
 
@@ -230,7 +230,7 @@ void ServedStore::linger(Leaving why) {
     // Those who are there again wait for rank 0 to come back, perhaps.
     if (why != Leaving::exiting) return;
     wait.check();
-    std::this_thread::sleep_for(std::min(kPause, wait.slice()));
+    core::sleep_for(std::min(kPause, wait.slice()));
   }
   const std::lock_guard turn(turn_);
   if (!server_ || client.counts->compare_set(kPresent, "0", std::to_string(kClosed)) != "0") return;

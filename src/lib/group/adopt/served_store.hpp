@@ -15,7 +15,6 @@
 // ends.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -24,6 +23,7 @@
 
 #include <col/job.hpp>
 
+#include "core/clock/lock.hpp"
 #include "core/fork_guard.hpp"
 #include "group/adopt/job_store.hpp"
 
@@ -65,8 +65,8 @@ class Turn {
   }
 
  private:
-  std::mutex mutex_;  // guards taken_
-  std::condition_variable changed_;
+  core::Mutex mutex_;  // guards taken_
+  core::Condition changed_;
   bool taken_ = false;
 };
 

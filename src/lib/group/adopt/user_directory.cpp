@@ -10,12 +10,12 @@
 #include <chrono>
 #include <filesystem>
 #include <system_error>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include <col/error.hpp>
 
+#include "core/clock/clock.hpp"
 #include "core/duration.hpp"
 #include "core/env.hpp"
 
@@ -94,7 +94,7 @@ void UserDirectory::lock(const Deadline& deadline) {
                   fmt::format("another process has held the lock of '{}' for {}; find it (it may be stopped) with "
                               "`fuser -v {}` and end it",
                               path_, core::format_duration(deadline.budget()), path_));
-    std::this_thread::sleep_for(std::min(pause, deadline.remaining()));
+    core::sleep_for(std::min(pause, deadline.remaining()));
   }
 }
 

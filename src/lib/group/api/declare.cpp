@@ -6,10 +6,10 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <col/group.hpp>
 
+#include "core/joined.hpp"
 #include "group/join/join.hpp"
 #include "group/join/member.hpp"
 
@@ -61,7 +61,7 @@ void declare_group(std::shared_ptr<Store> store, const GroupDeclaration& group) 
       throw Error(ErrorCode::already_initialized,
                   fmt::format("the group is there already, with ranks {} and backend {}; destroy it on its rank 0, or "
                               "call undeclare_group, before you declare another one of that name",
-                              fmt::join(other.global_ranks, ", "), other.backend),
+                              core::joined(other.global_ranks, ", "), other.backend),
                   group.name);
     }
     expected = before;

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "core/joined.hpp"
 #include "group/call/composite.hpp"
 #include "group/diagnosis/most_common.hpp"
 #include "group/state.hpp"
@@ -28,7 +28,7 @@ Group Group::subgroup(std::span<const int> ranks, std::string name) {
   const bool agree =
       std::all_of(wishes.begin(), wishes.end(), [&](const auto& wish) { return wish.order == wishes.front().order; });
   if (agree) return state().family().subgroup(ranks, std::move(name), wishes);
-  const std::vector<std::string> lists = allgather_object(fmt::format("{}: {}", name, fmt::join(ranks, ", ")));
+  const std::vector<std::string> lists = allgather_object(fmt::format("{}: {}", name, core::joined(ranks, ", ")));
   const std::string& common = lists[group::most_common(lists)];
   const auto odd = std::find_if(lists.begin(), lists.end(), [&](const auto& list) { return list != common; });
   const auto rank = static_cast<int>(odd - lists.begin());

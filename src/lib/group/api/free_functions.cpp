@@ -44,8 +44,11 @@ struct List {
     }
   }
 
-  void check_distinct(std::span<const TensorView> list) const {
+  // For a list that is filled.
+  void check_filled(std::span<const TensorView> list) const {
     for (std::size_t r = 0; r < list.size(); ++r) {
+      group::check_written(list[r], fmt::format("tensor {} of the list", r),
+                           {group.name(), group.rank(), group.size()});
       for (std::size_t s = 0; s < r; ++s) {
         if (model.count > 0 && group::overlaps(list[r], list[s]))
           refuse(fmt::format("tensors {} and {} of the list share memory; give each rank's data a place of its own", s,
@@ -172,7 +175,7 @@ void allgather(std::span<const TensorView> outputs, ConstTensorView in, const Op
   Group group = get_group(options.group);
   const List list{"allgather", group, in};
   list.check(outputs);
-  list.check_distinct(outputs);
+  list.check_filled(outputs);
   std::vector<std::byte> gathered = list.storage();
   group.allgather(in, list.view(gathered), options);
   list.unpack(gathered, outputs);
@@ -183,7 +186,7 @@ void gather(std::span<const TensorView> outputs, ConstTensorView in, const Optio
   if (group.rank() != options.root) return group.gather(in, {}, options);
   const List list{"gather", group, in};
   list.check(outputs);
-  list.check_distinct(outputs);
+  list.check_filled(outputs);
   std::vector<std::byte> gathered = list.storage();
   group.gather(in, list.view(gathered), options);
   list.unpack(gathered, outputs);
@@ -211,7 +214,7 @@ void alltoall(std::span<const TensorView> outputs, std::span<const ConstTensorVi
   const List list{"alltoall", group, inputs.empty() ? ConstTensorView() : inputs.front()};
   list.check(inputs);
   list.check(outputs);
-  list.check_distinct(outputs);
+  list.check_filled(outputs);
   std::vector<std::byte> packed = list.pack(inputs);
   std::vector<std::byte> received = list.storage();
   group.alltoall(list.view(packed), list.view(received), options);

@@ -52,6 +52,10 @@ Group::State& Group::state() const {
   return *state_;
 }
 
+bool detail::is_forgotten(const Group& last) {
+  return last.state().is_forgotten();
+}
+
 int Group::rank() const {
   return state().core().rank();
 }

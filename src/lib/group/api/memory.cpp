@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "core/log.hpp"
+#include "group/call/checks.hpp"
 #include "group/state.hpp"
 
 namespace col {
@@ -187,6 +188,10 @@ void detail::free_or_keep(void* memory) noexcept {
   } catch (const std::exception& error) {
     core::log::warn("memory that a container gives back is kept: {}", error.what());
   }
+}
+
+void detail::check_writable(const void* memory, std::size_t bytes, const char* what) {
+  group::check_written({memory, bytes, DType::uint8}, what, {});
 }
 
 }  // namespace col

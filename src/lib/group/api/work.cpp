@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/duration.hpp"
+#include "group/diagnosis/world_ranks.hpp"
 #include "group/flight/unattended.hpp"
 #include "group/state.hpp"
 
@@ -50,7 +51,10 @@ std::optional<Error> Work::Handle::error() const {
 
 bool Work::Handle::throw_or_tell() const {
   if (!has_ended()) return false;
-  if (const auto failure = error()) throw *failure;
+  if (const auto failure = error()) {
+    if (state) state->note_told(*failure);
+    throw *failure;
+  }
   return true;
 }
 
@@ -189,6 +193,23 @@ void Work::Handle::time_out() {
   state->flight().time_out(*pending);
 }
 
+Error Work::Handle::overdue(Duration waited) {
+  const std::string late = fmt::format("has not ended after {}", core::format_duration(waited));
+  if (after) return Error(ErrorCode::timeout, fmt::format("the function given to Work::then() {}; it goes on", late));
+  group::Core& core = state->core();
+  const group::BriefTurn turn(state->access(), Duration::zero());
+  if (!turn || throw_or_tell())  // another thread moves it on, or it has ended a moment too late
+    return core.error_about(-1, ErrorCode::timeout, fmt::format("{} {}; it goes on", pending->name, late));
+  const group::Use use(state->access());
+  require_started();
+  group::Diagnosis& diagnosis = pending->watch_in(core.surroundings()).diagnosis();
+  try {
+    return group::with_world_rank(diagnosis.overdue(late), core.surroundings().peers);
+  } catch (...) {
+    core.fail_with_current(diagnosis, pending->name);
+  }
+}
+
 Work::Work(std::shared_ptr<Handle> handle) : handle_(std::move(handle)) {}
 
 void Work::wait() {
@@ -202,6 +223,11 @@ void Work::wait(Stream stream) {
 bool Work::wait_for(Duration budget) {
   if (!handle_) return true;
   return budget <= Duration::zero() ? test() : handle_->wait(budget);
+}
+
+Error Work::overdue(Duration waited) {
+  if (!handle_) return Error(ErrorCode::timeout, "the operation has ended");
+  return handle_->overdue(waited);
 }
 
 bool Work::test() {

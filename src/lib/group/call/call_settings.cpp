@@ -3,11 +3,11 @@
 #include <string>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <col/backend.hpp>
 
 #include "core/env.hpp"
+#include "core/joined.hpp"
 #include "core/kernels/instructions.hpp"
 
 namespace col::group {
@@ -41,7 +41,7 @@ std::string backend_setting() {
   if (name == "automatic" || name == "auto") return "";
   if (!is_public(name) && find_backend(name) == nullptr)
     throw Error(ErrorCode::invalid_argument, fmt::format("COL_BACKEND={} is no backend; use one of automatic, {}", name,
-                                                         fmt::join(backend_names(), ", ")));
+                                                         core::joined(backend_names(), ", ")));
   return name;
 }
 

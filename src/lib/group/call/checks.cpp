@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/kernels/reduce.hpp"
+#include "core/mapping.hpp"
 
 namespace col::group {
 namespace {
@@ -175,6 +176,15 @@ void check_tensor(ConstTensorView view, std::string_view role, const Shape& shap
     refuse(shape, "{} has {} elements, more than memory can hold: a negative count?", role, view.count);
 }
 
+void check_written(ConstTensorView view, std::string_view role, const Shape& shape) {
+  if (view.empty() || view.device.type != Device::Type::cpu) return;
+  const core::Writing writing = core::may_write(view.data, view.bytes());
+  if (writing == core::Writing::allowed) return;
+  refuse(shape, "{} is in {}, and the call would write to it; pass a copy", role,
+         writing == core::Writing::of_ray ? "Ray's object store, where other processes read it, too"
+                                          : "memory that is mapped read-only");
+}
+
 void check_peer(int peer, std::string_view role, const Shape& shape) {
   if (peer < 0 || peer >= shape.size)
     refuse(shape, "{} {} is not in the group: its ranks are 0 to {}", role, peer, shape.size - 1);
@@ -184,6 +194,12 @@ Sides sides_of(const Request& request, const Shape& shape) {
   const CollectiveRow& row = row_of(request.collective);
   const bool is_root = row.rooted && request.root == shape.rank;
   return {.in = row.has_input(is_root), .out = row.has_output(is_root)};
+}
+
+bool writes_output(const Request& request, const Shape& shape) {
+  const CollectiveRow& row = row_of(request.collective);
+  const bool is_source = row.in == Extent::nothing && row.rooted && request.root == shape.rank;
+  return sides_of(request, shape).out && !is_source && !(row.folds == Folds::below_rank && shape.rank == 0);
 }
 
 void check(const Request& request, const Shape& shape) {
@@ -199,6 +215,7 @@ void check(const Request& request, const Shape& shape) {
   check_counts(request, shape, is_root);
   if (row_of(request.collective).reduces()) check_operator(request, shape);
   if (uses_in && uses_out) check_overlap(request, shape);
+  if (writes_output(request, shape)) check_written(request.out, "the output", shape);
 }
 
 }  // namespace col::group

@@ -25,6 +25,8 @@ struct Sides {
   bool in, out;
 };
 Sides sides_of(const Request& request, const Shape& shape);
+// True if the call writes the output of this rank: the root's of a broadcast is what the others get.
+bool writes_output(const Request& request, const Shape& shape);
 
 // Whether the input is inside the output, or the output inside the input, as <col/group.hpp> allows. Requires: both
 // sides take part in the call on this rank.
@@ -35,5 +37,7 @@ bool overlaps(ConstTensorView a, ConstTensorView b);
 
 void check_peer(int peer, std::string_view role, const Shape& shape);
 void check_tensor(ConstTensorView view, std::string_view role, const Shape& shape);
+// The memory may be written: neither mapped read-only nor of Ray's object store, which other processes read.
+void check_written(ConstTensorView view, std::string_view role, const Shape& shape);
 
 }  // namespace col::group

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "core/joined.hpp"
 #include "core/kernels/reduce.hpp"
 #include "plan/two_level/neighbours.hpp"
 
@@ -309,7 +309,7 @@ std::optional<std::string> Dispatcher::why_not(const AlgorithmSpec& spec, const 
   const Algorithm* algorithm = find_algorithm(c.key.collective, spec.name);
   if (algorithm == nullptr)
     return fmt::format("there is no such algorithm on backend {}; choose from '{}'", backend_,
-                       fmt::join(names(c.key.collective), "', '"));
+                       core::joined(names(c.key.collective), "', '"));
   if (spec.radix != 0 && algorithm->parameters.find("radix") == std::string_view::npos)
     return fmt::format("{} has no parameter 'radix'", spec.name);
   if (spec.segment_bytes != 0 && algorithm->parameters.find("segment") == std::string_view::npos)

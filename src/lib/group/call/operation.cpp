@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "core/hash.hpp"
+#include "core/joined.hpp"
 
 namespace col::group {
 
@@ -43,7 +43,7 @@ std::string describe(const Request& request, const CallForm& form) {
   text += fmt::format("{}{}", form.asynchronous ? "i" : "", to_string(c));
   const ConstTensorView view = common_view(request);
   if (const auto counts = common_counts(request); !counts.empty())
-    text += fmt::format(" of [{}] {}", fmt::join(counts, ","), to_string(view.dtype));
+    text += fmt::format(" of [{}] {}", core::joined(counts, ","), to_string(view.dtype));
   else if (row_of(c).has_private_counts())
     text += fmt::format(" of {}", to_string(view.dtype));
   else if (c != Collective::barrier)
@@ -102,7 +102,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
       parts.push_back(fmt::format("{}{}{}", first, last == first + 1 ? ", " : "-", last));
     named += static_cast<std::size_t>(last - first + 1);
   }
-  return fmt::format("{} {}{}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(parts, ", "),
+  return fmt::format("{} {}{}", ranks.size() == 1 ? "rank" : "ranks", core::joined(parts, ", "),
                      named < ranks.size() ? fmt::format(" and {} more", ranks.size() - named) : "");
 }
 
@@ -198,7 +198,7 @@ Operation operation_of(const CollectiveCall& call, std::uint64_t sequence, int r
 
 std::string Operation::encode() const {
   if (in_counts.empty() && out_counts.empty()) return text;
-  return fmt::format("{}\n{}\n{}", text, fmt::join(in_counts, ","), fmt::join(out_counts, ","));
+  return fmt::format("{}\n{}\n{}", text, core::joined(in_counts, ","), core::joined(out_counts, ","));
 }
 
 bool matches(const Operation& own, int own_rank, const std::string& posted, int rank) {
@@ -228,12 +228,13 @@ std::optional<Error> judge(const Operation& own, int own_rank, const std::map<in
   std::vector<std::string> calls;
   for (const auto& [text, ranks] : callers) {
     if (odd < 0 && (majority ? text != most->first : text == kHasLeft)) odd = ranks.front();
-    calls.push_back(fmt::format("{} {} called {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), text));
+    calls.push_back(
+        fmt::format("{} {} called {}", ranks.size() == 1 ? "rank" : "ranks", core::joined(ranks, ", "), text));
   }
   const int about = own.collective ? odd : own.counterparts.front();
   return Error(ErrorCode::mismatch,
                fmt::format("{}{} (operation {}); {}", odd >= 0 ? fmt::format("rank {} is the odd one; ", odd) : "",
-                           fmt::join(calls, "; "), own.sequence,
+                           core::joined(calls, "; "), own.sequence,
                            own.collective ? "every rank must make the same calls in the same order"
                                           : "a send and its recv must have the same count and dtype"),
                group, about);

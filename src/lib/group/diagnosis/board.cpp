@@ -1,10 +1,11 @@
 // The part of the diagnosis that compares the calls of the ranks: what they leave for one another on the group's board.
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "core/clock/clock.hpp"
+#include "core/own_loss.hpp"
 #include "group/diagnosis/diagnosis.hpp"
 #include "group/diagnosis/failure.hpp"
 #include "store/base/call_limit.hpp"
@@ -115,10 +116,20 @@ void clear_board(Surroundings& surroundings) noexcept {
   }
 }
 
+void unpost_calls(Surroundings& surroundings) noexcept {
+  if (!std::exchange(surroundings.has_posted, false)) return;
+  const store::CallLimit limit(kStoreTime);
+  try {
+    surroundings.scope->erase(calls_key(surroundings.rank));
+  } catch (const std::exception&) {  // see look_at_store()
+  }
+}
+
 void post_calls(Surroundings& surroundings, std::optional<int> held_up_by) {
   std::uint64_t made = surroundings.history.last();
   for (const auto& [to, count] : surroundings.sent) made += count;
-  const int awaited = held_up_by.value_or(surroundings.posted_holdup);
+  if (held_up_by) surroundings.holdup = *held_up_by;
+  const int awaited = surroundings.holdup;
   if (surroundings.posted_calls == made && surroundings.posted_holdup == awaited) return;
   Calls calls = surroundings.history.calls(surroundings.rank, surroundings.size());
   calls.sent = surroundings.sent;
@@ -148,11 +159,25 @@ std::optional<Error> leave_board(Surroundings& surroundings, bool broken, const 
     }
     const auto difference = compare(surroundings, own, others);
     if (!difference) return std::nullopt;
+    // One that left early because of an error has said so.
+    const auto is_excused = [&](const Calls& calls) {
+      return calls.end() <= difference->sequence && !calls.why.empty();
+    };
+    if (is_excused(own) ||
+        std::ranges::any_of(others, is_excused, [](const auto& other) -> const Calls& { return *other.second; }))
+      return std::nullopt;
     const Operation operation = surroundings.history.operation(difference->sequence, rank, size);
     return judge(operation, rank, difference->called, surroundings.group, true);
   } catch (const std::exception&) {  // see look_at_store()
     return std::nullopt;
   }
+}
+
+Error left_because(const Surroundings& surroundings, int rank, const Error& why) {
+  return Error(
+      why.code(),
+      fmt::format("rank {} has left the group after an error of group '{}': {}", rank, why.group(), why.message()),
+      surroundings.group, surroundings.rank_of(why.world_rank()), why.world_rank());
 }
 
 void Diagnosis::throw_judged(const Operation& own, const std::map<int, std::string>& posted, bool last_chance) {
@@ -161,24 +186,36 @@ void Diagnosis::throw_judged(const Operation& own, const std::map<int, std::stri
   if (const auto error = judge(own, surroundings_.rank, posted, surroundings_.group, final)) throw *error;
 }
 
+std::optional<std::string> Diagnosis::said_by(int rank) {
+  auto text = Farewell::heard_from(surroundings_, rank);
+  return text ? text : ask(calls_key(rank));
+}
+
 // What `rank` has called so far, unless it has said enough.
 void Diagnosis::hear(int rank, const std::shared_ptr<const Calls>& own, const std::string& own_text) {
   const auto known = heard_.find(rank);
   if (known != heard_.end() && (known->second->has_left || known->second->end() >= own->end())) return;
-  auto text = Farewell::heard_from(surroundings_, rank);
-  if (!text) text = ask(calls_key(rank));
+  const auto text = said_by(rank);
   if (text) heard_[rank] = *text == own_text ? own : std::make_shared<const Calls>(Calls::decode(*text));
 }
 
-// Those who have left before that call, because of what went wrong elsewhere.
-void Diagnosis::throw_why_left(std::uint64_t sequence) const {
+// The error of another group because of which that rank has left this one; nothing if it has not, or did not say so.
+std::optional<Error> Diagnosis::why_left(int rank) {
+  const auto known = heard_.find(rank);
+  if (rank >= 0 && (known == heard_.end() || !known->second->has_left)) {
+    if (const auto text = said_by(rank)) heard_[rank] = std::make_shared<const Calls>(Calls::decode(*text));
+  }
+  const auto heard = heard_.find(rank);
+  const auto why = heard != heard_.end() && heard->second->has_left ? decode_error(heard->second->why) : std::nullopt;
+  if (!why) return std::nullopt;
+  return core::as_read_by(surroundings_.rank, left_because(surroundings_, rank, *why));
+}
+
+// Looks for ranks that have left before that call.
+void Diagnosis::throw_why_left(std::uint64_t sequence) {
   for (const auto& [rank, calls] : heard_) {
-    const auto why = calls->has_left && calls->end() <= sequence ? decode_error(calls->why) : std::nullopt;
-    if (!why) continue;
-    throw Error(
-        why->code(),
-        fmt::format("rank {} has left the group after an error of group '{}': {}", rank, why->group(), why->message()),
-        surroundings_.group, surroundings_.rank_of(why->world_rank()), why->world_rank());
+    if (calls->end() > sequence) continue;
+    if (const auto why = why_left(rank)) throw *why;
   }
 }
 
@@ -207,29 +244,42 @@ std::optional<Error> Diagnosis::different_calls(bool last_chance) {
 
 void Diagnosis::compare_first(WaitContext& wait, const std::function<void()>& meanwhile) {
   describe();
-  const store::CallLimit limit(wait.deadline().remaining());
+  wait.waiting(-1, -1);  // a store that does not answer holds this rank up, and it holds up nobody
+  // At the end of the wait, a call of the store has no time. Then the wait says who is missing, and asks the store
+  // itself.
+  const auto ask_in_time = [&wait](const auto& act) {
+    const store::CallLimit limit(wait.deadline());
+    try {
+      act();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::timeout || !wait.deadline().expired()) throw;
+    }
+  };
   Store& scope = *surroundings_.scope;
-  const Operation& own = operations_.front();
+  const Operation own = operations_.front();  // a look makes the list anew
   const std::uint64_t before = std::exchange(surroundings_.last_compared, own.sequence);
   // Keys of their own: what a slower rank has not read yet must not be taken off by a later wait.
-  scope.set(comparison_key(own.sequence, surroundings_.rank), own.encode());
+  ask_in_time([&] { scope.set(comparison_key(own.sequence, surroundings_.rank), own.encode()); });
   std::map<int, std::string> posted;
-  while (posted.size() < own.counterparts.size()) {
+  const auto hear_all = [&] {
     for (const int rank : own.counterparts) {
       if (posted.count(rank) != 0) continue;
       if (auto text = scope.get(comparison_key(own.sequence, rank))) posted.emplace(rank, std::move(*text));
     }
+  };
+  while (posted.size() < own.counterparts.size()) {
+    ask_in_time(hear_all);
     if (posted.size() == own.counterparts.size()) break;
     meanwhile();
     wait.check();
-    std::this_thread::sleep_for(kComparePause);
+    core::sleep_for(kComparePause);
   }
   for (const auto& [rank, text] : posted) {
     if (matches(own, surroundings_.rank, text, rank)) continue;
     if (const auto error = judge(own, surroundings_.rank, posted, surroundings_.group, true)) throw *error;
   }
   // Every rank has posted this one, so has read all that came before.
-  if (before != 0) scope.erase(comparison_key(before, surroundings_.rank));
+  if (before != 0) ask_in_time([&] { scope.erase(comparison_key(before, surroundings_.rank)); });
 }
 
 }  // namespace col::group

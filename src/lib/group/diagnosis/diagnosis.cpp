@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "core/clock/clock.hpp"
 #include "core/duration.hpp"
+#include "core/joined.hpp"
+#include "core/own_loss.hpp"
 #include "group/call/operation.hpp"
 #include "group/diagnosis/failure.hpp"
 #include "store/base/call_limit.hpp"
@@ -26,6 +27,11 @@ constexpr Duration kHoldupTime = milliseconds(250);
 constexpr Duration kExplainTime = milliseconds(250);
 // How long a store that has not answered is left alone.
 constexpr Duration kMutePause = std::chrono::seconds(5);
+// So soon after that, it is not even asked at the end of a wait.
+constexpr Duration kMoment = milliseconds(100);
+// How long a rank that others have lost may take to find out what has happened: a connection that is silent is known to
+// be lost by then.
+constexpr Duration kFindsOutTime = std::chrono::seconds(3);
 // Between two looks whether it has.
 constexpr Duration kExplainPause = milliseconds(10);
 // How many texts a rank leaves on the board: more than it usually has in flight.
@@ -33,8 +39,8 @@ constexpr std::size_t kKeptTexts = 16;
 // Where the control page cuts a group's name.
 constexpr std::size_t kRecordedName = 47;
 
-std::string board_key(const Operation& operation, int rank) {
-  return fmt::format("board/{}/{}", operation.board, rank);
+std::uint64_t ns_of(Duration time) {
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count());
 }
 
 // The key with the rank that `rank` has lost: its error as text.
@@ -42,19 +48,34 @@ std::string loss_key(int rank) {
   return fmt::format("lost/{}", rank);
 }
 
-bool is_inside(State state) {
-  return state == State::running || state == State::waiting;
-}
-
 }  // namespace
+
+std::string board_key(const Operation& operation, int rank) {
+  return fmt::format("board/{}/{}", operation.board, rank);
+}
 
 bool is_same_group(const std::string& recorded, const std::string& group) {
   return recorded == group.substr(0, kRecordedName);
 }
 
-bool Surroundings::spans_hosts() const {
+bool StoreHealth::is_mute() const noexcept {
+  const std::uint64_t failed = failed_ns_.load(std::memory_order_relaxed);
+  return failed != 0 && core::clock_ns() - failed < ns_of(kMutePause);
+}
+
+void StoreHealth::has_not_answered() noexcept {
+  failed_ns_.store(core::clock_ns(), std::memory_order_relaxed);
+}
+
+void StoreHealth::ask_again() noexcept {
+  const std::uint64_t failed = failed_ns_.load(std::memory_order_relaxed);
+  if (failed != 0 && core::clock_ns() - failed >= ns_of(kMoment)) failed_ns_.store(0, std::memory_order_relaxed);
+}
+
+bool Surroundings::records_show_all() const {
+  if (!control) return false;
   const std::vector<int> hosts = hosts_of(peers);
-  return std::any_of(hosts.begin(), hosts.end(), [](int host) { return host != 0; });
+  return std::all_of(hosts.begin(), hosts.end(), [](int host) { return host == 0; });
 }
 
 int Surroundings::rank_of(int global_rank) const {
@@ -64,16 +85,21 @@ int Surroundings::rank_of(int global_rank) const {
   return -1;
 }
 
-std::optional<RankActivity> Surroundings::activity_of(int member) const {
-  if (!control || member < 0 || member >= static_cast<int>(peers.size())) return std::nullopt;
+const RankRecord* Surroundings::record_of(int global_rank) const {
   // Starts at the usual place: all ranks look for all others, and most of the others' records would be read for
   // nothing.
-  const int global = peers[static_cast<std::size_t>(member)].global_rank, count = control->local_ranks();
-  for (int i = 0; i < count; ++i) {
-    RankActivity activity = control->record((std::max(global, 0) + i) % count).read();
-    if (activity.state != State::absent && activity.rank == global) return activity;
+  for (int i = 0, count = control ? control->local_ranks() : 0; i < count; ++i) {
+    const RankRecord& of = control->record((std::max(global_rank, 0) + i) % count);
+    const RankActivity activity = of.read();
+    if (activity.state != State::absent && activity.rank == global_rank) return &of;
   }
-  return std::nullopt;
+  return nullptr;
+}
+
+std::optional<RankActivity> Surroundings::activity_of(int member) const {
+  if (member < 0 || member >= static_cast<int>(peers.size())) return std::nullopt;
+  const RankRecord* const of = record_of(peers[static_cast<std::size_t>(member)].global_rank);
+  return of != nullptr ? std::optional(of->read()) : std::nullopt;
 }
 
 Diagnosis::Diagnosis(Surroundings& surroundings, Describe describe)
@@ -82,11 +108,16 @@ Diagnosis::Diagnosis(Surroundings& surroundings, Describe describe)
 Diagnosis::Diagnosis(Surroundings& surroundings, std::vector<Operation> operations)
     : surroundings_(surroundings), operations_(std::move(operations)), seen_(operations_.size()) {}
 
+// Keeps only what has not ended: of several messages, or calls that were begun together, some end while others wait.
 void Diagnosis::describe() {
   if (!describe_) return;
-  operations_ = describe_();
-  seen_.resize(operations_.size());
-  describe_ = nullptr;
+  std::vector<Operation> left = describe_();
+  const auto is_same = [](const Operation& one, const Operation& other) {
+    return one.sequence == other.sequence && one.text == other.text && one.board == other.board;
+  };
+  if (std::equal(left.begin(), left.end(), operations_.begin(), operations_.end(), is_same)) return;
+  operations_ = std::move(left);
+  seen_.assign(operations_.size(), {});
 }
 
 // A store that is gone (the job is being ended) or mute tells nothing, and is not asked again for a while: the wait
@@ -96,7 +127,7 @@ void Diagnosis::look_at_store(const std::function<void(Store&)>& look) {
   try {
     look(*surroundings_.scope);
   } catch (const std::exception&) {
-    surroundings_.ask_again = Deadline::after(kMutePause);
+    surroundings_.store->has_not_answered();
   }
 }
 
@@ -115,6 +146,7 @@ bool Diagnosis::on_slow(Duration waited) {
 bool Diagnosis::look() {
   const store::CallLimit limit(kStoreTime);
   post();
+  describe();
   look_for_failure();
   look_for_lost_peer();
   look_for_mismatch(false);
@@ -125,9 +157,9 @@ bool Diagnosis::look() {
 void Diagnosis::say_who_holds_up(bool thorough) {
   const auto holdup = find_holdup(surroundings_, operations_, thorough);
   int rank = holdup ? holdup->activity.rank : -1;
-  if (tells_) {  // those of other hosts do not see this host's records
+  if (tells_) {  // there may be ranks that do not see this one's record
     const store::CallLimit limit(kStoreTime);
-    tell(surroundings_.spans_hosts() ? world_rank_of(accuse(thorough)) : rank);
+    tell(surroundings_.records_show_all() ? rank : world_rank_of(accuse(thorough)));
     // A rank that gives up is not seen to wait any more.
     if (thorough && rank < 0) rank = told_;
   }
@@ -136,10 +168,11 @@ void Diagnosis::say_who_holds_up(bool thorough) {
 
 void Diagnosis::tell(int world_rank) {
   if (std::exchange(told_, world_rank) == world_rank) return;
-  const bool spans_hosts = surroundings_.spans_hosts();
+  const bool to_all = !surroundings_.records_show_all();
+  if (to_all) surroundings_.holdup = told_;  // also where the store does not answer now
   look_at_store([&](Store&) {
-    if (spans_hosts) post_calls(surroundings_, told_);
-    if (surroundings_.post_others) surroundings_.post_others(told_, spans_hosts);
+    if (to_all) post_calls(surroundings_, told_);
+    if (surroundings_.post_others) surroundings_.post_others(told_, to_all);
   });
 }
 
@@ -176,13 +209,24 @@ void Diagnosis::post() {
 
 void Diagnosis::look_for_failure() {
   std::optional<Error> failure;
-  look_at_store([&](Store& scope) { failure = published_failure(scope); });
-  if (failure) throw *failure;
+  look_at_store([&](Store& scope) { failure = failure_in(scope); });
+  if (!failure) return;
+  // Others have lost this rank: it may be about to find out why, as where a link is cut.
+  if (core::is_own_loss(*failure, surroundings_.rank)) {
+    if (!finds_out_) finds_out_ = Deadline::after(kFindsOutTime);
+    if (!finds_out_->expired()) return;
+  }
+  throw core::as_read_by(surroundings_.rank, *failure);
 }
 
-void Diagnosis::look_for_lost_peer() const {
+void Diagnosis::look_for_lost_peer() {
   if (const auto cause = abort_cause()) throw *cause;
-  if (const auto lost = lost_peer(true)) throw *lost;
+  const auto lost = lost_peer(true);
+  if (!lost) return;
+  // The rank may have ended because of another failure, or have left this group in good order before it ended.
+  look_for_failure();
+  look_for_mismatch(true);
+  throw *lost;
 }
 
 std::optional<Error> Diagnosis::abort_cause() const {
@@ -194,36 +238,6 @@ std::optional<Error> Diagnosis::abort_cause() const {
   std::string message = cause->message;
   if (rank >= 0 && rank != cause->rank) message += fmt::format(" (rank {} of this group)", rank);
   return Error(cause->code, message, surroundings_.group, rank, cause->rank);
-}
-
-std::optional<Error> Diagnosis::lost_peer(bool needed_alone) const {
-  const auto& control = surroundings_.control;
-  for (int i = 0; control && i < control->local_ranks(); ++i) {
-    const RankRecord& record = control->record(i);
-    if (!record.lost()) continue;
-    const RankActivity gone = record.read();
-    const int rank = surroundings_.rank_of(gone.rank);
-    if (rank < 0 || (needed_alone && !is_needed(gone))) continue;
-    return Error(
-        ErrorCode::peer_lost,
-        fmt::format("rank {} (pid {}) has ended without col::finalize(){}; its own output and exit code say why", rank,
-                    gone.pid, is_inside(gone.state) ? fmt::format(", inside {}", gone.op) : ""),
-        surroundings_.group, rank);
-  }
-  return std::nullopt;
-}
-
-// Whether this call can still be waiting for a process that is gone. One that ended after it had done its part is not
-// the reason, and where the record does not say, the backend will find out by its connection.
-bool Diagnosis::is_needed(const RankActivity& gone) const {
-  if (is_inside(gone.state) || gone.group.empty()) return true;
-  const int rank = surroundings_.rank_of(gone.rank);
-  return std::any_of(operations_.begin(), operations_.end(), [&](const Operation& operation) {
-    const auto& peers = operation.counterparts;
-    if (std::find(peers.begin(), peers.end(), rank) == peers.end()) return false;
-    return !operation.collective ||
-           (is_same_group(gone.group, surroundings_.group) && gone.sequence < operation.sequence);
-  });
 }
 
 // The mismatch where `rank` has left after this call, and others are in a later call already, which it never made. They
@@ -280,6 +294,7 @@ Error Diagnosis::first_loss(const Error& symptom) {
     const auto text = loss.rank() >= 0 ? ask(loss_key(loss.rank())) : std::nullopt;
     const auto earlier = text ? decode_error(*text) : std::nullopt;
     if (!earlier) return loss;
+    if (earlier->rank() == surroundings_.rank) break;
     loss = *earlier;
   }
   return symptom;
@@ -291,24 +306,28 @@ Error Diagnosis::explain(const Error& symptom) {
   const bool may_be_knock_on =
       symptom.code() == ErrorCode::peer_lost || symptom.code() == ErrorCode::aborted || symptom.code() == ErrorCode::io;
   if (!may_be_knock_on) return with_group(symptom);
+  surroundings_.store->ask_again();  // others may have said why meanwhile
   post_loss(symptom);
   const Deadline until = Deadline::after(kExplainTime);
   for (bool first = true;; first = false) {
     if (const auto cause = abort_cause()) return *cause;
-    if (const auto lost = lost_peer(false)) return *lost;
+    // A rank that is gone may have left this group before, too early: how it ended then does not matter.
+    if (const auto lost = lost_peer(false)) return different_calls(true).value_or(*lost);
     std::optional<Error> failure;
-    look_at_store([&](Store& scope) { failure = published_failure(scope); });
-    if (failure) return *failure;
+    look_at_store([&](Store& scope) { failure = failure_in(scope); });
+    if (failure && !core::is_own_loss(*failure, surroundings_.rank)) return *failure;
     // A rank that has made fewer calls than others closes its connections when it leaves, and has said so before. Not
     // looked at each time: it takes a read for each rank.
     const bool last = until.expired();
     if (const auto difference = first || last ? different_calls(last) : std::nullopt) return *difference;
     if (last) break;
-    std::this_thread::sleep_for(std::min<Duration>(kExplainPause, until.remaining()));
+    core::sleep_for(std::min<Duration>(kExplainPause, until.remaining()));
   }
   const Error first = first_loss(symptom);
+  // Before the calls that it has missed: it left because of an error.
+  if (const auto why = why_left(first.rank())) return *why;
   if (const auto missed = missed_by_leaver(first.rank())) return *missed;
-  return left_in_good_order(first.rank()).value_or(with_group(first));
+  return core::as_read_by(surroundings_.rank, left_in_good_order(first.rank()).value_or(with_group(first)));
 }
 
 // ---- Mismatches
@@ -375,21 +394,32 @@ bool Diagnosis::waits_before(const Operation& operation, int rank) const {
 
 void Diagnosis::on_timeout(Duration budget) {
   const store::CallLimit limit(kStoreTime);
-  surroundings_.ask_again.reset();
+  surroundings_.store->ask_again();
   heard_.clear();
   post();
+  describe();
   look_for_failure();
   look_for_lost_peer();
   look_for_mismatch(true);
   say_who_holds_up(true);
-  const Accused culprit = accuse(true);
+  throw timeout(fmt::format("timed out after {}", core::format_duration(budget)), "or raise COL_TIMEOUT", true);
+}
+
+Error Diagnosis::overdue(std::string_view late) {
+  const store::CallLimit limit(kStoreTime);
+  describe();
+  if (posted_) look();
+  return timeout(late, "or wait for longer; it goes on", posted_);
+}
+
+Error Diagnosis::timeout(std::string_view late, std::string_view advice, bool thorough) {
+  const Accused culprit = accuse(thorough);
   const Operation& first = operations_.front();
-  throw Error(ErrorCode::timeout,
-              fmt::format("{}{}{} (operation {}) timed out after {}: {}{}; look at what the missing do, or raise "
-                          "COL_TIMEOUT",
-                          first.called, first.called.empty() ? "" : ": ", first.text, first.sequence,
-                          core::format_duration(budget), culprit.who, waiting_messages()),
-              surroundings_.group, culprit.rank, culprit.world_rank);
+  return Error(ErrorCode::timeout,
+               fmt::format("{}{}{} (operation {}) {}: {}{}; look at what the missing do, {}", first.called,
+                           first.called.empty() ? "" : ": ", first.text, first.sequence, late, culprit.who,
+                           waiting_messages(), advice),
+               surroundings_.group, culprit.rank, culprit.world_rank);
 }
 
 // Messages that have arrived here from the ranks that a receive waits for, but with other tags.
@@ -408,7 +438,7 @@ std::string Diagnosis::waiting_messages() const {
       }
       if (tags.empty()) continue;
       text += fmt::format("; from rank {} messages of {} {} lie here, which nobody receives", rank,
-                          tags.size() == 1 ? "tag" : "tags", fmt::join(tags, ", "));
+                          tags.size() == 1 ? "tag" : "tags", core::joined(tags, ", "));
     }
   }
   return text;
@@ -429,7 +459,7 @@ Diagnosis::Accused Diagnosis::accuse(bool thorough) {
 
 Diagnosis::Accused Diagnosis::accuse(const std::vector<int>& absent, const std::vector<int>& unknown,
                                      bool thorough) const {
-  const auto holdup = find_holdup(surroundings_, operations_, thorough);
+  auto holdup = find_holdup(surroundings_, operations_, thorough);
   const int outsider = holdup && holdup->member < 0 ? holdup->activity.rank : -1;
   if (holdup && holdup->activity.stopped) return {holdup->member, holdup->text(), outsider, true};
   const Operation& operation = operations_.front();
@@ -440,6 +470,8 @@ Diagnosis::Accused Diagnosis::accuse(const std::vector<int>& absent, const std::
   std::vector<int> missing = absent;
   if (!sure) missing.insert(missing.end(), unknown.begin(), unknown.end());
   std::sort(missing.begin(), missing.end());
+  // One that has come and does other things meanwhile is not to blame where others have not come.
+  if (sure && holdup && holdup->via < 0 && std::ranges::count(missing, holdup->member) == 0) holdup.reset();
   if (missing.size() == 1 && (!holdup || holdup->member == missing.front())) {
     const auto activity = surroundings_.activity_of(missing.front());
     return {missing.front(),

@@ -15,10 +15,12 @@
 // rank writes on the board which rank it has lost. The rank at the end of that chain, which writes nothing, is the one
 // that is gone.
 //
-// A rank may wait in another group for a rank on another host, whose records are not to be seen here. So a rank that
-// waits for long says in all of its groups for whom, if that is known by then. Others pass this on.
+// A rank may wait in another group for a rank whose records are not to be seen here: it is on another host, or there is
+// no control page. So a rank that waits for long says in all of its groups for whom, if that is known by then. Others
+// pass this on.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -26,6 +28,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,13 +38,29 @@
 #include <col/store.hpp>
 
 #include "group/call/operation.hpp"
+#include "group/diagnosis/announced.hpp"
 #include "group/diagnosis/history.hpp"
 
 namespace col::group {
 
+// If the job's store answers. All groups of a context share this: once it has not answered one of them, none asks it
+// for a while, because one wait may look at several groups. Threads may use it at the same time.
+class StoreHealth {
+ public:
+  bool is_mute() const noexcept;
+  void has_not_answered() noexcept;
+  // For the end of a wait, which asks one last time: unless the store has not answered a moment ago, as in a look that
+  // the deadline has overtaken. So a wait ends late by one such time at most.
+  void ask_again() noexcept;
+
+ private:
+  std::atomic<std::uint64_t> failed_ns_{0};  // when it has not answered; 0: it may be asked
+};
+
 // What the diagnosis knows about the group. It outlives every Diagnosis that is made from it.
 struct Surroundings {
   std::string group;
+  std::uint64_t token = 0;  // as the flight recorder names the group
   int rank = 0;
   std::vector<PeerInfo> peers;              // in rank order
   std::shared_ptr<Store> scope;             // shared with the backend's channel, which may outlive the group's handles
@@ -54,24 +73,32 @@ struct Surroundings {
   MessageCounts sent = {}, received = {};
   std::uint64_t posted_calls = 0;  // how many of both are on the board
   int posted_holdup = -1;          // Calls::held_up_by there
+  int holdup = -1;                 // the same as it should be: the store may not have answered
   bool has_posted = false;         // anything of this
-  // Posts the calls of this process's other groups, as post_calls() does. `to_all`: groups on one host get
-  // `held_up_by`, too; otherwise their ranks see it in the records.
+  // Posts the calls of this process's other groups, as post_calls() does. `to_all`: groups whose records show all get
+  // `held_up_by`, too; otherwise their ranks see it there.
   std::function<void(std::optional<int> held_up_by, bool to_all)> post_others = {};
-  std::optional<Deadline> ask_again = {};  // set when the store has not answered: it is left alone until then
+  std::shared_ptr<StoreHealth> store = std::make_shared<StoreHealth>();  // of all groups of the context
+  std::unique_ptr<Announced> announced = {};                             // of a group on GPUs; null in others
 
-  bool spans_hosts() const;
-  bool store_is_mute() const { return ask_again && !ask_again->expired(); }
+  // True if the records on this host show what every rank does: else the ranks tell one another on the boards.
+  bool records_show_all() const;
+  bool store_is_mute() const { return store->is_mute(); }
   int size() const { return static_cast<int>(peers.size()); }
 
   // The rank in the group of the job's rank `global_rank`; -1 if it is not a member.
   int rank_of(int global_rank) const;
+  // The record of the job's rank `global_rank`; null if it is not of this node, or if there is no control page.
+  const RankRecord* record_of(int global_rank) const;
   // What a member on this node is doing; nothing if it is on another node, or if there is no control page.
   std::optional<RankActivity> activity_of(int rank) const;
 };
 
 // Whether a record, which cuts long names, means this group.
 bool is_same_group(const std::string& recorded, const std::string& group);
+
+// Where a rank writes a message on the board.
+std::string board_key(const Operation& operation, int rank);
 
 // Removes what this rank has left on the board. Slower ranks may still have to read the entries of compare_first(); so
 // the last rank that comes here removes these for all ranks.
@@ -81,11 +108,17 @@ void clear_board(Surroundings& surroundings) noexcept;
 // -1. Without a value, what is posted of that stays. Throws what the store throws.
 void post_calls(Surroundings& surroundings, std::optional<int> held_up_by);
 
+// Removes them, for a rank that leaves without a word.
+void unpost_calls(Surroundings& surroundings) noexcept;
+
 // For a rank that leaves: tells the others, with the error of another group that was the reason; or, with `broken`,
 // only that it reads nothing any more. Returns the mismatch if this rank is the last to leave and the calls of the
 // ranks differ. Where the ranks have memory in common, it needs no store. Else it makes two calls of it; the last rank
 // makes two more for each rank. Takes kStoreTime at most.
 std::optional<Error> leave_board(Surroundings& surroundings, bool broken, const std::optional<Error>& why) noexcept;
+
+// The error of the others, where `rank` has left the group because of that error of another one.
+Error left_because(const Surroundings& surroundings, int rank, const Error& why);
 
 // The rank that a call waits for in the end, by the records of this node's ranks (holdup.cpp): a rank that does not
 // wait, or is stopped, while others wait for it.
@@ -111,11 +144,11 @@ class Diagnosis final : public WaitObserver {
  public:
   using Describe = std::function<std::vector<Operation>()>;
 
-  // `describe` returns what this call is. It is called once, and only if the call is slow or has failed.
+  // `describe` returns what of this call has not ended. It is called only if the call is slow or has failed.
   Diagnosis(Surroundings& surroundings, Describe describe);
   Diagnosis(Surroundings& surroundings, std::vector<Operation> operations);
   // From now on, a long wait says on the boards whom it waits for in the end. For one that withdraws that at its end.
-  void tell_other_hosts() noexcept { tells_ = true; }
+  void tell_others() noexcept { tells_ = true; }
   // The wait has ended well: this rank waits for nobody any more.
   void withdraw() noexcept;
 
@@ -124,6 +157,9 @@ class Diagnosis final : public WaitObserver {
 
   // on_slow() for a caller that does not wait itself. It does not say which rank it waits for.
   bool look();
+  // The timeout for a caller that gives up and lets the call go on: it is `late` ("has not ended after 1s"). Throws as
+  // look(). After less than 100 ms, it asks only the records.
+  Error overdue(std::string_view late);
 
   // Replaces an error of a backend ("connection closed") by the cause behind it. It waits for a moment, so that ranks
   // that know more can say so.
@@ -141,18 +177,22 @@ class Diagnosis final : public WaitObserver {
   void look_at_store(const std::function<void(Store&)>& look);
   void post();
   void look_for_failure();
-  void look_for_lost_peer() const;
+  void look_for_lost_peer();
   void say_who_holds_up(bool thorough);
   void tell(int world_rank);
   void look_for_mismatch(bool last_chance);
   void look_for_different_calls(bool last_chance);
   std::optional<Error> different_calls(bool last_chance);
   void hear(int rank, const std::shared_ptr<const Calls>& own, const std::string& own_text);
-  void throw_why_left(std::uint64_t sequence) const;
+  std::optional<std::string> said_by(int rank);
+  std::optional<Error> why_left(int rank);
+  void throw_why_left(std::uint64_t sequence);
   void throw_judged(const Operation& own, const std::map<int, std::string>& posted, bool last_chance);
   std::optional<Error> abort_cause() const;
   std::optional<Error> lost_peer(bool needed_alone) const;
-  bool is_needed(const RankActivity& gone) const;
+  RankActivity first_to_end(const RankActivity& gone) const;
+  bool is_needed(const RankRecord& record, const RankActivity& gone) const;
+  bool has_done_its_part(const RankRecord& record, const RankActivity& gone, const Operation& operation) const;
   void post_loss(const Error& symptom);
   Error first_loss(const Error& symptom);
   bool has_made(const Operation& operation, int rank) const;
@@ -167,6 +207,7 @@ class Diagnosis final : public WaitObserver {
     bool is_final = false;  // it is seen that it does not wait, or is stopped
   };
   std::string waiting_messages() const;
+  Error timeout(std::string_view late, std::string_view advice, bool thorough);
   Accused accuse(bool thorough);
   Accused accuse(const std::vector<int>& absent, const std::vector<int>& unknown, bool thorough) const;
   int world_rank_of(const Accused& accused) const;
@@ -184,6 +225,7 @@ class Diagnosis final : public WaitObserver {
   // The calls of others, by rank. Ranks whose calls equal this rank's share one object.
   std::map<int, std::shared_ptr<const Calls>> heard_;
   std::optional<Deadline> voting_ends_;  // set when this rank sees a difference
+  std::optional<Deadline> finds_out_;    // set when others say that this rank is lost
   bool posted_ = false;
   bool tells_ = false;
   int told_ = -1;  // whom this wait is for, as the boards say
@@ -210,7 +252,7 @@ class LateDiagnosis final : public WaitObserver {
   Diagnosis& get() {
     if (!diagnosis_) {
       diagnosis_.emplace(make_(what_, surroundings_));
-      diagnosis_->tell_other_hosts();
+      diagnosis_->tell_others();
       exceptions_ = std::uncaught_exceptions();
     }
     return *diagnosis_;

@@ -6,6 +6,7 @@
 
 #include "core/blocked_signal.hpp"
 #include "core/log.hpp"
+#include "core/own_loss.hpp"
 #include "json/json_fields.hpp"
 #include "store/base/call_limit.hpp"
 
@@ -45,20 +46,29 @@ std::optional<Error> decode_error(std::string_view text) {
   }
 }
 
-Error publish_failure(Store& store, const Error& error) noexcept {
+Error publish_failure(Store& store, const Error& error, int self) noexcept {
   const store::CallLimit limit(kStoreTime);
   try {
     if (const auto before = store.compare_set(kFailureKey, std::nullopt, encode_error(error))) {
-      if (const auto first = decode_error(*before)) return *first;
+      const auto first = decode_error(*before);
+      if (first && !core::is_own_loss(*first, self)) return *first;
+      // Others must not read what is meant for this rank alone.
+      const bool is_told = first && core::as_read_by(self, *first).message() == error.message();
+      if (first && !is_told) store.compare_set(kFailureKey, *before, encode_error(error));
     }
   } catch (const std::exception&) {  // see the header: the error stands for itself
   }
   return error;
 }
 
-std::optional<Error> published_failure(Store& store) {
+std::optional<Error> failure_in(Store& store) {
   const auto text = store.get(kFailureKey);
   return text ? decode_error(*text) : std::nullopt;
+}
+
+std::optional<Error> published_failure(Store& store, int self) {
+  const auto failure = failure_in(store);
+  return failure ? std::optional(core::as_read_by(self, *failure)) : std::nullopt;
 }
 
 void write_error_file(const std::string& path, const Error& error) noexcept {

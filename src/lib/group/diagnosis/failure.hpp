@@ -16,13 +16,15 @@ namespace col::group {
 // within this time. A stopped store must not delay the call's deadline.
 inline constexpr Duration kStoreTime = std::chrono::seconds(1);
 
-// Records `error` as the group's failure, unless there already is one. Returns the recorded failure. If the store
-// cannot be reached any more (its directory is removed when the job ends), it returns `error`. Takes kStoreTime at
-// most.
-Error publish_failure(Store& store, const Error& error) noexcept;
+// Records `error` as the group's failure, unless there already is one. Returns the recorded failure. One that says that
+// `self`, this rank, is lost is only what others have seen of `error`, which then takes its place. If the store cannot
+// be reached any more (its directory is removed when the job ends), it returns `error`. Takes kStoreTime at most.
+Error publish_failure(Store& store, const Error& error, int self) noexcept;
 
 // The published failure; nothing if there is none. Throws what the store throws.
-std::optional<Error> published_failure(Store& store);
+std::optional<Error> failure_in(Store& store);
+// The same, as this rank, `self`, is to read it; nothing if there is none. Throws what the store throws.
+std::optional<Error> published_failure(Store& store, int self);
 
 // {"code":…,"rank":…,"world_rank":…,"group":…,"message":…}: also the format of COL_ERROR_FILE, which the
 // launcher reads.

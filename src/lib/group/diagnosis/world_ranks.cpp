@@ -7,7 +7,8 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+
+#include "core/joined.hpp"
 
 namespace col::group {
 namespace {
@@ -63,7 +64,7 @@ std::string name_world_ranks(std::string_view message, std::span<const PeerInfo>
     const bool unknown = std::find(world_ranks.begin(), world_ranks.end(), -1) != world_ranks.end();
     if (unknown || ranks == world_ranks || !told.insert(ranks).second) continue;
     named += message.substr(done, end - done);
-    named += fmt::format(" (world {} {})", ranks.size() == 1 ? "rank" : "ranks", fmt::join(world_ranks, ", "));
+    named += fmt::format(" (world {} {})", ranks.size() == 1 ? "rank" : "ranks", core::joined(world_ranks, ", "));
     done = end;
   }
   return named.append(message.substr(done));

@@ -4,9 +4,9 @@
 #include <chrono>
 #include <iterator>
 #include <new>
-#include <thread>
 #include <utility>
 
+#include "core/clock/clock.hpp"
 #include "core/fast_tls.hpp"
 #include "group/flight/unattended.hpp"
 
@@ -23,9 +23,9 @@ COL_FAST_TLS thread_local const Access* moved_on = nullptr;
 // Between two looks at a gate.
 void give_way(int turn) noexcept {
   if (turn < kGateYields)
-    std::this_thread::yield();
+    core::yield();
   else
-    std::this_thread::sleep_for(kGatePause);
+    core::sleep_for(kGatePause);
 }
 
 }  // namespace
@@ -194,11 +194,10 @@ bool Access::move_on_unattended() {
       core_.break_with(core_.own_error(ErrorCode::aborted, "the group was destroyed with operations in flight"));
     return false;
   }
-  if (flight_.holds_back_messages()) return true;
   const auto& active = flight_.active();
   const auto* const outer = std::exchange(moved_on, this);
   try {
-    flight_.progress_all();
+    flight_.progress_all(Flight::kLook);
     const auto collective = std::find_if(active.begin(), active.end(), [](const auto& p) { return p->collective; });
     if (collective != active.end()) flight_.look_why(**collective);
   } catch (...) {  // kept for the thread that waits
@@ -206,6 +205,15 @@ bool Access::move_on_unattended() {
   moved_on = outer;
   if (active.empty()) leave_to_others(false);
   return !active.empty();
+}
+
+bool Access::hand_over() {
+  if (!flight_.holds_back()) return true;
+  // The holder of one group's gate must not wait for another's.
+  const auto lock = is_moving_one_on() ? try_lock() : lock_unless_used();
+  if (!lock) return false;
+  if (!destroyed_ && !core_.is_forked_child()) flight_.hand_over();
+  return true;
 }
 
 void Access::time_out(Pending& pending) noexcept {
@@ -222,7 +230,7 @@ void Access::time_out(Pending& pending) noexcept {
 
 std::unique_lock<Gate> Access::lock_unless_used() {
   std::unique_lock lock(gate_, std::defer_lock);
-  for (;; std::this_thread::yield()) {
+  for (;; core::yield()) {
     if (gate_.is_used()) return {};
     if (lock.try_lock()) return lock;  // only who moves the group on holds it otherwise, for moments
   }

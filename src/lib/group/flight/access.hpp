@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "core/clock/lock.hpp"
 #include "group/flight/core.hpp"
 #include "group/flight/flight.hpp"
 
@@ -57,8 +57,8 @@ class Turns {
   void leave() noexcept;
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  core::Mutex mutex_;
+  core::Condition changed_;
   std::deque<std::thread::id> queue_;  // the first has its turn
   int entered_ = 0;                    // how often it has entered
 };
@@ -103,6 +103,10 @@ class Access {
 
   // For threads that are not in a call of this group. Returns whether anything is still in flight. Does not block.
   bool move_on_unattended();
+  // For who waits for a message without a call: what has been posted by now begins, together, when others move the
+  // group on. Returns false while a call uses the group, and nothing has been said then. Waits for others that move it
+  // on, which takes moments.
+  bool hand_over();
   // For an operation whose time is over, and which no thread waits for: breaks the group with a timeout that tells why.
   // Does nothing while another thread uses the group.
   void time_out(Pending& pending) noexcept;

@@ -39,10 +39,20 @@ Continuation::Continuation(Before before, Function function, Duration timeout)
     : before_(std::move(before)),
       function_(std::move(function)),
       timeout_(timeout),
-      deadline_(Deadline::after(timeout)) {}
+      deadline_(Deadline::after(timeout)) {
+  hand_over();
+}
+
+// Once: what is posted later is for later waits. NCCL does one thing after another, so that a send which goes alone
+// holds up the receive that its peer waits for first.
+void Continuation::hand_over() {
+  if (is_handed_over_ || before_.has_ended() || !before_.access || before_.pending->collective) return;
+  is_handed_over_ = before_.access->hand_over();
+}
 
 bool Continuation::move_on(const Access*& moved) noexcept {
   if (!before_.has_ended() && before_.access) {
+    hand_over();
     if (moved != before_.access.get()) {
       moved = before_.access.get();
       before_.access->move_on_unattended();

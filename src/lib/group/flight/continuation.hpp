@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -10,6 +9,7 @@
 
 #include <col/job.hpp>
 
+#include "core/clock/lock.hpp"
 #include "group/flight/access.hpp"
 #include "group/flight/pending.hpp"
 
@@ -29,7 +29,8 @@ class Continuation {
     std::optional<Error> error() const;  // Requires: it has ended
   };
 
-  // An operation that has not ended after `timeout` breaks its group with a timeout.
+  // A wait for a message begins here: see Access::hand_over(). An operation that has not ended after `timeout` breaks
+  // its group with a timeout.
   Continuation(Before before, Function function, Duration timeout);
   Continuation(const Continuation&) = delete;
   Continuation& operator=(const Continuation&) = delete;
@@ -51,13 +52,15 @@ class Continuation {
 
  private:
   void run() noexcept;
+  void hand_over();
 
   Before before_;
   Function function_;
   const Duration timeout_;
   const Deadline deadline_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  bool is_handed_over_ = false;  // what had been posted when it was made, or a little later
+  core::Mutex mutex_;
+  core::Condition changed_;
   std::optional<Error> error_;  // written before the next one
   std::atomic<bool> ended_{false};
 };

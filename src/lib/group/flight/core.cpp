@@ -57,6 +57,7 @@ void Core::throw_refused() {
     throw own_error(
         ErrorCode::invalid_argument,
         "a scope of coalesce() is open on this group, and takes i-forms of collectives only; end it before");
+  if (on_refused_) on_refused_(*broken_);
   throw Error(ErrorCode::aborted,
               fmt::format("the group broke before ({}: {}); destroy it and create it anew", to_string(broken_->code()),
                           broken_->message()),
@@ -115,9 +116,14 @@ void Core::break_with(const Error& cause) noexcept {
   refuses_ = true;
   try {
     broken_ = with_world_rank(cause, surroundings().peers);
+    // That another group has found the store mute is no reason not to tell what nobody else has found. Before the other
+    // errors, it has been asked again.
+    if (cause.code() == ErrorCode::mismatch || cause.code() == ErrorCode::internal ||
+        cause.code() == ErrorCode::resource)
+      surroundings().store->ask_again();
     // The host of the store may be what was lost.
     if (surroundings().scope && !surroundings().store_is_mute())
-      broken_ = publish_failure(*surroundings().scope, *broken_);
+      broken_ = publish_failure(*surroundings().scope, *broken_, rank());
     if (broken_->group() != name())
       broken_ = Error(broken_->code(), broken_->message(), name(), broken_->rank(), broken_->world_rank());
   } catch (const std::exception&) {  // the cause itself is what counts

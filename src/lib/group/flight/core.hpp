@@ -26,9 +26,8 @@ namespace col::group {
 class Core {
  public:
   struct Spec {
-    Surroundings surroundings;  // name, rank, peers, scope, control page
+    Surroundings surroundings;  // name, token, rank, peers, scope, control page
     std::string id;             // separates this group from others of its name, also in its record
-    std::uint64_t token = 0;
     Duration timeout{};
     Device device = {};                                 // the memory that the group's backend moves
     std::string error_file = {};                        // COL_ERROR_FILE; empty: none
@@ -48,7 +47,7 @@ class Core {
   int world_rank(int rank) const { return spec_.surroundings.peers[static_cast<std::size_t>(rank)].global_rank; }
   Device device() const { return spec_.device; }
   Shape shape() const { return {name(), rank(), size(), device().type, world_rank(rank())}; }
-  std::uint64_t token() const { return spec_.token; }
+  std::uint64_t token() const { return spec_.surroundings.token; }
   bool has_record() const { return spec_.has_record; }
   Duration timeout() const { return spec_.timeout; }
   Duration timeout_of(const Options& options) const;
@@ -73,11 +72,12 @@ class Core {
   // A child that was forked after the process joined is not a member.
   bool is_forked_child() const { return fork_guard_.is_forked_child(); }
 
-  // For a wait of this rank. With a Duration, it reads the clock only when it waits.
+  // For a wait of this rank. With a Duration, of which a part may be spent, it reads the clock only when it waits.
   WaitContext waiting(Deadline deadline, WaitObserver* observer = nullptr) {
     return WaitContext(deadline, spec_.surroundings.control.get(), record(), observer, &settings().interrupt);
   }
-  WaitContext waiting(Duration budget, WaitObserver* observer = nullptr) {
+  WaitContext waiting(Duration budget, WaitObserver* observer = nullptr, Duration spent = {}) {
+    if (spent > Duration::zero()) return waiting(Deadline::after(budget, spent), observer);
     return WaitContext(budget, spec_.surroundings.control.get(), record(), observer, &settings().interrupt);
   }
 
@@ -128,6 +128,8 @@ class Core {
   void break_with(const Error& cause) noexcept;
   // What ends the channels and the operations in flight when the group breaks. Set once, before the first call.
   void set_on_break(std::function<void(const Error&)> on_break) { on_break_ = std::move(on_break); }
+  // Hears why the group has broken when a call is refused for that. Set once, before the first call.
+  void set_on_refused(std::function<void(const Error&)> on_refused) { on_refused_ = std::move(on_refused); }
 
  private:
   [[noreturn]] void throw_named(std::string_view named) const;
@@ -141,7 +143,7 @@ class Core {
   const std::uint16_t traced_group_;
   std::uint16_t label_ = 0;
   core::Trace::Cursor cursor_ = {};
-  std::function<void(const Error&)> on_break_;
+  std::function<void(const Error&)> on_break_, on_refused_;
   std::optional<Error> broken_;
   bool is_collecting_ = false;
   std::atomic<bool> is_scope_lost_{false};

@@ -1,20 +1,21 @@
 #include "group/flight/flight.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <exception>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "core/clock/clock.hpp"
 #include "core/job/background.hpp"
 #include "core/job/record_words.hpp"
 #include "core/kernels/mixed.hpp"
 #include "core/log.hpp"
+#include "core/mapping.hpp"
+#include "group/call/checks.hpp"
 
 namespace col::group {
 namespace {
@@ -23,9 +24,39 @@ namespace {
 constexpr std::size_t kPooled = 64;
 // How long destroying a group waits for what was dropped unfinished.
 constexpr Duration kDrainTime = std::chrono::seconds(5);
+// The same after an error of another group: for what the others have begun as well, not for those who have left.
+constexpr Duration kDrainTimeAfterError = std::chrono::milliseconds(250);
 // A wait that polls gives way to others this many times before it sleeps between looks.
 constexpr int kYields = 200;
 constexpr Duration kPollPause = std::chrono::microseconds(50);
+
+// Gives a member its value back.
+template <class Value>
+struct Restored {
+  Value& member;
+  const Value value;
+  ~Restored() { member = value; }
+};
+
+// Memory that other ranks may have, too: plans keep in the output what is not the result yet, and may read the input
+// when another rank has its result. They work on copies, and the result is copied in the end.
+void set_apart(Pending& pending, Sides uses, exec::Operands& operands) {
+  const Request& request = pending.request;
+  const ConstTensorView in = uses.in ? request.in : ConstTensorView();
+  const ConstTensorView out = uses.out ? ConstTensorView(request.out) : ConstTensorView();
+  const auto may_be_shared = [](ConstTensorView side) {
+    return !side.empty() && core::may_be_shared(side.data, side.bytes());
+  };
+  pending.apart.clear();
+  if (pending.staging || (!may_be_shared(in) && !may_be_shared(out))) return;
+  const auto* const in_begin = static_cast<const std::byte*>(in.data);
+  const auto* const out_begin = static_cast<const std::byte*>(out.data);
+  const bool is_inside = overlaps(in, out) && in.bytes() <= out.bytes();
+  pending.apart.assign(out_begin, out_begin + out.bytes());
+  if (!is_inside) pending.apart.insert(pending.apart.end(), in_begin, in_begin + in.bytes());
+  if (uses.out) operands.output = pending.apart.data();
+  if (uses.in) operands.input = pending.apart.data() + (is_inside ? in_begin - out_begin : out.bytes());
+}
 
 }  // namespace
 
@@ -129,6 +160,7 @@ void Flight::execute(Pending& pending) {
                           .ranks = core_.size(),
                           .widens = decision.widens,
                           .wide_input = decision.wide_input};
+  set_apart(pending, sides_of(request, core_.shape()), operands);
   if (request.op.kind() == Op::Kind::premul_sum && row_of(request.collective).reduces()) {
     const std::size_t bytes = request.in.count * (decision.wide_input ? sizeof(float) : size_of(request.in.dtype));
     if (bytes > pending.scaled_bytes) {
@@ -146,14 +178,6 @@ void Flight::execute(Pending& pending) {
                                             .operation = pending.sequence,
                                             .trace = trace_.is_on() ? &pending.executed : nullptr,
                                             .timeline = steps_of(pending)});
-}
-
-bool Flight::holds_back_messages() const {
-  return lanes_.hosted() != nullptr && std::ranges::any_of(active_, [&](const PendingPtr& pending) {
-           return std::ranges::any_of(pending->legs, [&](const Leg& leg) {
-             return leg.posted && !leg.done && leg.channel == lanes_.own().channel;
-           });
-         });
 }
 
 void Flight::look_why(Pending& pending) {
@@ -177,16 +201,34 @@ void Flight::copy_back(Pending& pending, WaitContext& wait) {
 
 void Flight::pause(int turn) {
   if (turn < kYields)
-    sched_yield();
+    core::yield();
   else
-    std::this_thread::sleep_for(kPollPause);
+    core::sleep_for(kPollPause);
 }
 
-void Flight::progress_all() {
+std::optional<int> Flight::test(Channel& channel, Ticket ticket) const {
+  backend::HoldingExtension* const holds = reach_.hands_over ? nullptr : lanes_.holds_of(&channel);
+  return holds != nullptr ? holds->look(ticket) : channel.test(ticket);
+}
+
+// True if it runs there alone.
+bool Flight::is_on_gpu(const Pending& pending) const {
+  if (lanes_.own().gpu == nullptr || pending.staging != nullptr) return false;
+  const auto is_there = [&](const Leg& leg) { return leg.channel == lanes_.own().channel; };
+  return pending.collective ? pending.ticket && pending.channel == lanes_.own().channel
+                            : !pending.legs.empty() && std::ranges::all_of(pending.legs, is_there);
+}
+
+void Flight::progress_all(Reach reach) {
+  const Reach before = std::exchange(reach_, reach);
+  const Restored<Reach> restored{reach_, before};
+  bool is_late = false;  // an operation on the GPU has not ended
   for (std::size_t i = 0; i < active_.size();) {
     const PendingPtr pending = active_[i];
     try {
-      if (!progress(*pending)) {
+      const bool on_gpu = reach.to_first && is_on_gpu(*pending);
+      if ((is_late && on_gpu) || !progress(*pending) || ranks_differ()) {
+        is_late = is_late || on_gpu;
         ++i;
         continue;
       }
@@ -197,6 +239,10 @@ void Flight::progress_all() {
     active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
     if (active_.empty()) end_record(*pending);
   }
+}
+
+void Flight::hand_over() {
+  lanes_.own().holds->hand_over();
 }
 
 void Flight::progress_hosted() {
@@ -237,17 +283,23 @@ bool Flight::progress(Pending& pending) {
 bool Flight::move_on(Pending& pending) {
   if (pending.collective && pending.decision->plan) {
     if (!pending.executor.progress()) return false;
-    if (!pending.learns()) return true;
-    pending.learned_plan = pending.decision->lesson->plan_of(std::move(pending.learned));
-    execute(pending);
-    return pending.executor.progress();
+    if (pending.learns()) {
+      pending.learned_plan = pending.decision->lesson->plan_of(std::move(pending.learned));
+      execute(pending);
+      if (!pending.executor.progress()) return false;
+    }
+    if (!pending.apart.empty() && writes_output(pending.request, core_.shape()))
+      std::memcpy(pending.request.out.data, pending.apart.data(), pending.request.out.bytes());
+    pending.apart.clear();
+    return true;
   }
   if (pending.collective) {
-    if (pending.ticket && pending.channel->test(*pending.ticket)) pending.ticket.reset();
+    if (pending.ticket && test(*pending.channel, *pending.ticket)) pending.ticket.reset();
     return !pending.ticket;
   }
   bool all = std::ranges::all_of(pending.parts, [](const PendingPtr& part) { return part->has_ended(); });
-  for (Leg& leg : pending.legs) all = mailbox_.progress(leg, pending) && all;
+  for (Leg& leg : pending.legs)
+    all = mailbox_.progress(leg, pending, reach_.hands_over ? nullptr : lanes_.holds_of(leg.channel)) && all;
   return all;
 }
 
@@ -354,7 +406,7 @@ void Flight::record_briefly(Pending& pending, Collective op) {
 
 // What waits has the time to look at the clock.
 void Flight::on_wait(Pending& pending) {
-  if (pending.began_ns == 0) pending.began_ns = core::exact_ns();
+  if (pending.began_ns == 0) pending.began_ns = core::clock_ns();
   if (pending.brief) record(pending);
 }
 
@@ -376,7 +428,13 @@ void Flight::await_parts(const Pending& pending) {
 void Flight::await(Pending& pending) {
   progress_all();
   if (!pending.parts.empty()) await_parts(pending);
+  if (pending.spent > Duration::zero()) return await(pending, Deadline::after(pending.timeout, pending.spent));
   await(pending, pending.timeout);
+}
+
+void Flight::await_part(Pending& pending, const Deadline& deadline) {
+  progress_all();
+  await(pending, deadline);
 }
 
 void Flight::time_out(Pending& pending) {
@@ -390,9 +448,11 @@ void Flight::hold_up(Stream stream, Pending& pending) {
   if (lanes_.hosted() != nullptr) wait.meanwhile([this] { progress_hosted(); });
   DeviceExtension& gpu = *lanes_.own().gpu;
   std::vector<std::shared_ptr<const DeviceEnd>> ends;
-  // Null: the device has nothing of it.
+  // Null: the device has nothing of it. What has ended there, and is in flight all the same because ranks differ, holds
+  // up nobody.
   const auto look = [&](const Pending& one) {
-    if (one.collective) ends.push_back(one.ticket ? gpu.end_of(*one.ticket, wait) : nullptr);
+    if (one.collective && (one.ticket || !one.ends_on_device))
+      ends.push_back(one.ticket ? gpu.end_of(*one.ticket, wait) : nullptr);
     for (const Leg& leg : one.legs) {
       if (!leg.done) ends.push_back(leg.posted ? gpu.end_of(leg.ticket, wait) : nullptr);
     }
@@ -478,6 +538,37 @@ void Flight::block(Pending& pending, WaitContext& wait, int turn) {
   pause(turn);
 }
 
+// An operation that ends meanwhile stays in flight, and whoever waits for it looks why.
+bool Flight::ranks_differ() const noexcept {
+  Announced* const announced = core_.surroundings().announced.get();
+  return announced != nullptr && announced->differ();
+}
+
+void Flight::await_alike(WaitContext& wait) {
+  for (int turn = 0; ranks_differ(); ++turn) {
+    wait.describe("the ranks to say which calls they have made, because these differ");
+    wait.check();
+    pause(turn);
+  }
+}
+
+// For a rank that leaves, and has nothing in flight.
+std::optional<Error> Flight::last_difference() {
+  if (core_.broken() || !active_.empty() || !ranks_differ()) return std::nullopt;
+  const History& history = core_.surroundings().history;
+  std::vector<Operation> last;
+  if (history.last() > 0) last.push_back(history.operation(history.last(), core_.rank(), core_.size()));
+  Diagnosis diagnosis(core_.surroundings(), std::move(last));
+  try {
+    WaitContext wait = core_.waiting(Deadline::after(std::min(core_.timeout(), kDrainTime)), &diagnosis);
+    await_alike(wait);
+  } catch (const Error& error) {
+    core_.break_with(diagnosis.explain(error));
+    if (error.code() == ErrorCode::mismatch) return core_.broken();
+  }
+  return std::nullopt;
+}
+
 void Flight::await_copies(Staging& staging, WaitContext& wait) {
   wait.describe("the copies between the GPU and the host");
   for (int turn = 0; !staging.copied(); ++turn) {
@@ -496,9 +587,11 @@ void Flight::await_collectives() {
   }
 }
 
-std::optional<Error> Flight::drain() noexcept {
+std::optional<Error> Flight::drain(const std::optional<Error>& why) noexcept {
   try {
-    const Deadline deadline = Deadline::after(std::min(core_.timeout(), kDrainTime));
+    const Deadline deadline =
+        Deadline::after(std::min<Duration>(core_.timeout(), why ? kDrainTimeAfterError : kDrainTime));
+    if (auto difference = last_difference()) return difference;
     for (int turn = 0; !core_.broken() && !active_.empty(); ++turn) {
       progress_all();
       if (active_.empty() || deadline.expired()) break;
@@ -515,7 +608,9 @@ std::optional<Error> Flight::drain() noexcept {
   if (active_.empty()) return std::nullopt;
   core::log::warn("group '{}': destroyed with {} operations in flight, the first of them {}; wait for them before",
                   core_.name(), active_.size(), active_.front()->name);
-  core_.break_with(core_.own_error(ErrorCode::aborted, "the group was destroyed with operations in flight"));
+  // The others are told, and some still wait for these.
+  core_.break_with(why ? left_because(core_.surroundings(), core_.rank(), *why)
+                       : core_.own_error(ErrorCode::aborted, "the group was destroyed with operations in flight"));
   return std::nullopt;
 }
 

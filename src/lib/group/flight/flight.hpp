@@ -37,6 +37,15 @@ class Trace {
   std::set<std::string, std::less<>> names_;  // of the algorithms in the entries
 };
 
+// How far Flight::progress_all() goes on GPUs.
+struct Reach {
+  // Messages between GPUs that have been posted are handed over. NCCL does one thing after another: they begin when the
+  // rank waits, together, so that a send does not hold up the receive which its peer waits for first.
+  bool hands_over = true;
+  // No operation is looked at after one that has not ended: mostly they end in their order.
+  bool to_first = false;
+};
+
 // Requires for all functions: the group's lock is held. If an operation fails, the group is broken, and they throw.
 class Flight {
  public:
@@ -60,14 +69,16 @@ class Flight {
   // For an operation that was not in flight, or has ended there.
   void finish(Pending& pending);
 
+  static constexpr Reach kWait{}, kLook{.hands_over = false}, kGlance{.hands_over = false, .to_first = true};
   // Moves on everything that is in flight. Throws what breaks the group.
-  void progress_all();
+  void progress_all(Reach reach = kWait);
+  // Any thread may ask.
+  bool holds_back() const noexcept { return lanes_.own().holds != nullptr; }
+  // All that has been posted by now may be handed over, as of Reach, by whoever moves it on. Requires: holds_back().
+  void hand_over();
   // Moves on what goes over the host in a group for memory of GPUs. Throws what breaks the group, and leaves it to the
   // caller to break it.
   void progress_hosted();
-  // Whether messages between GPUs have been posted that a rank waits for later. NCCL does one thing after another: they
-  // begin when the rank waits, together, so that a send does not hold up the receive which its peer waits for first.
-  bool holds_back_messages() const;
 
   // Says in this rank's record, for all to see, what it does: at once, or, if the call may have ended in a moment and
   // nothing else is in flight, first in brief.
@@ -82,6 +93,8 @@ class Flight {
 
   // Blocks until `pending` has ended, at most for its timeout. Throws its error.
   void await(Pending& pending);
+  // The same for a part of a call, until the deadline of the whole.
+  void await_part(Pending& pending, const Deadline& deadline);
   // The same for one whose time is over.
   void time_out(Pending& pending);
   // What the stream gets from now on comes after `pending`, which ends on the device and has not ended. Also throws
@@ -89,12 +102,15 @@ class Flight {
   void hold_up(Stream stream, Pending& pending);
   // The error where no stream can wait.
   Error ends_on_host(const Pending& pending) const;
+  // For what has ended on the device: blocks while ranks of a group on GPUs are known to have announced different
+  // calls, until the wait says which.
+  void await_alike(WaitContext& wait);
   // Blocks until every collective in flight has ended, each for its own timeout.
   void await_collectives();
   // Breaks the group when `pending` cannot end, for a rank that does not wait for it.
   void look_why(Pending& pending);
   // Ends what was started and dropped, for a while. Returns the mismatch that keeps it from ending.
-  std::optional<Error> drain() noexcept;
+  std::optional<Error> drain(const std::optional<Error>& why) noexcept;
   // Drops all, with that error. Requires: the channels are broken.
   void abandon(const Error& cause) noexcept;
 
@@ -126,6 +142,10 @@ class Flight {
   exec::StepTrace steps_of(const Pending& pending);
   bool progress(Pending& pending);
   bool move_on(Pending& pending);
+  std::optional<int> test(Channel& channel, Ticket ticket) const;
+  bool is_on_gpu(const Pending& pending) const;
+  bool ranks_differ() const noexcept;
+  std::optional<Error> last_difference();
   template <class Limit>  // a Deadline, or a Duration that begins when the rank really waits
   void await(Pending& pending, const Limit& limit);
   void await_parts(const Pending& pending);
@@ -136,6 +156,7 @@ class Flight {
   const Lanes& lanes_;
   Mailbox& mailbox_;
   std::uint64_t noted_ns_ = 0;  // when the last operation has ended
+  Reach reach_ = kWait;         // of the progress that goes on
   std::vector<PendingPtr> active_;
   std::vector<PendingPtr> pool_;  // for reuse
   Trace trace_;

@@ -29,6 +29,7 @@ Lane::Lane(const Core& core, Channel* over, const std::string& backend, bool may
       in_parts(dynamic_cast<PartsExtension*>(over)),
       memory(dynamic_cast<CommonMemoryExtension*>(over)),
       drafts(dynamic_cast<backend::DraftExtension*>(over)),
+      holds(dynamic_cast<backend::HoldingExtension*>(over)),
       device(device_of(gpu)),
       dispatcher({core.name(), core.rank(), core.size(), device.type}, hosts_of(core.surroundings().peers), backend,
                  natives_of(over), device.type != Device::Type::cpu || !may_stage, core.settings()) {}

@@ -8,6 +8,7 @@
 #include <col/backend.hpp>
 
 #include "backend/draft.hpp"
+#include "backend/holding.hpp"
 #include "group/call/dispatch.hpp"
 #include "group/flight/core.hpp"
 
@@ -32,13 +33,14 @@ struct Lane {
   // `may_stage`: as in Connections.
   Lane(const Core& core, Channel* over, const std::string& backend, bool may_stage);
 
-  Channel* const channel;                 // null in a world of one rank
-  DeviceExtension* const gpu;             // of the channel; null if it moves host memory
-  ImmediateExtension* const at_once;      // of the channel; null if it has none
-  PartsExtension* const in_parts;         // of the channel; null if it has none
-  CommonMemoryExtension* const memory;    // of the channel; null if it has none
-  backend::DraftExtension* const drafts;  // of the channel; null if it has none
-  const Device device;                    // the memory that it moves
+  Channel* const channel;                  // null in a world of one rank
+  DeviceExtension* const gpu;              // of the channel; null if it moves host memory
+  ImmediateExtension* const at_once;       // of the channel; null if it has none
+  PartsExtension* const in_parts;          // of the channel; null if it has none
+  CommonMemoryExtension* const memory;     // of the channel; null if it has none
+  backend::DraftExtension* const drafts;   // of the channel; null if it has none
+  backend::HoldingExtension* const holds;  // of the channel; null if it has none
+  const Device device;                     // the memory that it moves
   Dispatcher dispatcher;
 };
 
@@ -58,6 +60,10 @@ class Lanes {
   Lane& lane_for(const Request& request, const CallWishes& wishes);
   // Null for a channel that moves host memory.
   DeviceExtension* gpu_of(const Channel* channel) const { return channel == own_.channel ? own_.gpu : nullptr; }
+  // Null for a channel that holds nothing back.
+  backend::HoldingExtension* holds_of(const Channel* channel) const {
+    return channel == own_.channel ? own_.holds : nullptr;
+  }
 
   const std::string& backend() const { return connections_.backend; }
   bool may_stage() const { return connections_.may_stage; }

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "core/hash.hpp"
+
 namespace col::group {
 namespace {
 
@@ -35,6 +37,22 @@ void Mailbox::post(Leg& leg, Pending& pending) {
   else
     leg.ticket = leg.channel->post_recv(leg.peer, slot, writable_view(leg));
   leg.posted = true;
+  announce(leg);
+}
+
+// For the other side, where both take it for their message of that number.
+void Mailbox::announce(const Leg& leg) const {
+  Announced* const announced = core_.surroundings().announced.get();
+  if (announced == nullptr || !leg.numbered || leg.peer == kAnyPeer) return;
+  const int rank = core_.rank(), size = core_.size();
+  const std::uint64_t stream = core::Hash()
+                                   .add("message")
+                                   .add(leg.sending ? rank : leg.peer)
+                                   .add(leg.sending ? leg.peer : rank)
+                                   .add(leg.tag)
+                                   .value();
+  announced->message(leg.peer, stream, leg.number, leg.slot,
+                     [leg, rank, size] { return describe_message(leg, rank, size); });
 }
 
 // A copy of which parts are sent while others are fetched, or copied back while others come.
@@ -63,14 +81,14 @@ void Mailbox::follow_parts(Leg& leg, Pending& pending) {
   if (!leg.sending) pending.staging->give_back(leg.view.data, moved, pending.stream);
 }
 
-bool Mailbox::progress(Leg& leg, Pending& pending) {
+bool Mailbox::progress(Leg& leg, Pending& pending, backend::HoldingExtension* looks) {
   if (leg.done) return true;
   if (!leg.posted) {
     leg.done = take_from_self(leg);
     if (leg.done) pending.source = core_.rank();
     return leg.done;
   }
-  const std::optional<int> peer = leg.channel->test(leg.ticket);
+  const std::optional<int> peer = looks != nullptr ? looks->look(leg.ticket) : leg.channel->test(leg.ticket);
   if (!peer) {
     if (leg.parts != nullptr) follow_parts(leg, pending);
     return false;

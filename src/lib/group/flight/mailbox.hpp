@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "backend/holding.hpp"
 #include "group/flight/core.hpp"
 #include "group/flight/pending.hpp"
 
@@ -23,8 +24,9 @@ class Mailbox {
   std::map<int, std::ptrdiff_t> kept() const;
   // Hands a message to its channel, or receives one to oneself that is there. Throws what the channel throws.
   void post(Leg& leg, Pending& pending);
-  // Returns whether the message has ended. Throws what the channel throws, and mismatch.
-  bool progress(Leg& leg, Pending& pending);
+  // Returns whether the message has ended. `looks`: of its channel, to hand nothing over; else null. Throws what the
+  // channel throws, and mismatch.
+  bool progress(Leg& leg, Pending& pending, backend::HoldingExtension* looks);
   // For a message that has ended in its channel; `peer` is what the channel has returned.
   void complete(Leg& leg, Pending& pending, int peer);
 
@@ -34,6 +36,7 @@ class Mailbox {
   int count_idle_turn() { return idle_turns_++; }
 
  private:
+  void announce(const Leg& leg) const;
   struct ToSelf {  // a message to oneself that is not received yet
     DType dtype;
     std::size_t count;

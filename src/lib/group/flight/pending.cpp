@@ -85,6 +85,7 @@ bool Pending::uses(ConstTensorView memory) const {
 
 void Pending::reset() {
   name = "";
+  spent = {};
   began = 0;
   words.clear();
   legs.clear();
@@ -128,7 +129,7 @@ std::vector<Operation> Pending::describe(int rank, int size) const {
   for (const Leg& leg : legs) {
     if (!leg.done) add(leg);
   }
-  if (operations.empty() && !legs.empty()) add(legs.front());
+  if (operations.empty()) std::ranges::for_each(legs, add);
   return operations;
 }
 
@@ -180,6 +181,10 @@ Watch& Pending::watch_in(Surroundings& surroundings) {
     watch = std::make_unique<Watch>(surroundings,
                                     [&surroundings, this] { return describe(surroundings.rank, surroundings.size()); });
   return *watch;
+}
+
+Operation describe_message(const Leg& leg, int rank, int size) {
+  return describe_leg(leg, rank, size);
 }
 
 std::uint64_t message_slot(std::uint64_t group_token, const Leg& leg) {

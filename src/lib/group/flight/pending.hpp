@@ -50,6 +50,7 @@ class Pending : public CollectiveCall {
   std::uint64_t fingerprint = 0;
   std::uint16_t label = 0;  // of Group::annotate(), when it began
   Duration timeout = {};
+  Duration spent = {};      // of the timeout, by COL_CHECK=strict, before the wait of a call that blocks
   std::uint64_t began = 0;  // ticks; 0: nobody wants a timeline
   bool started = false;     // the rank waits for it later
   bool collective = true;
@@ -82,6 +83,7 @@ class Pending : public CollectiveCall {
   std::vector<exec::Executed> executed = {};  // used if it is traced
   std::unique_ptr<std::byte[]> scaled = {};   // the multiplied input of a premul_sum; kept for the next one
   std::size_t scaled_bytes = 0;
+  std::vector<std::byte> apart = {};     // where a plan works instead of the output, if others may map that
   std::exception_ptr copy_failure = {};  // of a message that is sent while it is copied
   std::optional<Error> error = {};
   int source = -1;                    // of a receive that has ended
@@ -91,7 +93,10 @@ class Pending : public CollectiveCall {
   // acquire pairs with end().
   bool has_ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   void end() noexcept { ended_.store(true, std::memory_order_release); }
-  void begin_again() noexcept { ended_.store(false, std::memory_order_relaxed); }
+  void begin_again() noexcept {
+    spent = {};
+    ended_.store(false, std::memory_order_relaxed);
+  }
 
   // Whether it still runs the lesson of its decision.
   bool learns() const noexcept { return decision->lesson != nullptr && learned_plan == nullptr; }
@@ -106,7 +111,7 @@ class Pending : public CollectiveCall {
   bool is_repeated_by(const Call& other, const Options& options, bool asynchronous) const;
   // Whether it reads or writes a part of the memory.
   bool uses(ConstTensorView memory) const;
-  // The operations in words, in the form in which ranks compare them.
+  // The operations in words, in the form in which ranks compare them: those that have not ended, or all.
   std::vector<Operation> describe(int rank, int size) const;
   // What it moves, for the control page; of several messages, the first that has not ended. `peers`: those of the
   // group.
@@ -123,6 +128,8 @@ class Pending : public CollectiveCall {
 };
 
 using PendingPtr = std::shared_ptr<Pending>;  // shared by the group, its Works and its pool
+
+Operation describe_message(const Leg& leg, int rank, int size);
 
 // Messages between two ranks have equal slots exactly if they match.
 std::uint64_t message_slot(std::uint64_t group_token, const Leg& leg);

@@ -27,9 +27,8 @@ std::unique_ptr<Staging> Stager::stage(Request& request, Device wanted) {
     request.in = {nullptr, 0, request.in.dtype};
   if (uses_out) {
     const CollectiveRow& row = row_of(request.collective);
-    const bool is_source = row.in == Extent::nothing && row.rooted && request.root == core_.rank();
-    const bool is_left_alone = is_source || (row.folds == Folds::below_rank && core_.rank() == 0);
-    request.out = staging->replace(request.out, wanted, is_source, !is_left_alone);
+    const bool is_written = writes_output(request, core_.shape());
+    request.out = staging->replace(request.out, wanted, row.in == Extent::nothing && !is_written, is_written);
   } else if (moves_out) {
     request.out = {nullptr, 0, request.out.dtype};
   }

@@ -2,18 +2,18 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "core/clock/clock.hpp"
+#include "core/clock/this_process.hpp"
 #include "core/fast_tls.hpp"
 #include "core/job/background.hpp"
 #include "core/log.hpp"
@@ -21,16 +21,14 @@
 namespace col::group {
 namespace {
 
-std::atomic<Unattended*> of_process{nullptr};
-
 void move_all_on() noexcept {
   Unattended::instance().move_on();
 }
 
 // The parent's may be locked by a thread that is not here. No memory is asked for: its locks may be as bad.
 void forget_parent() {
-  of_process.store(nullptr, std::memory_order_relaxed);
-  core::Background::groups.store(0, std::memory_order_relaxed);
+  core::state_of_process.unattended.store(nullptr, std::memory_order_relaxed);
+  core::Background::groups().store(0, std::memory_order_relaxed);
 }
 
 COL_FAST_TLS thread_local bool is_progress_thread = false;
@@ -53,14 +51,15 @@ void add_once(std::vector<std::weak_ptr<Access>>& groups, std::weak_ptr<Access> 
 Unattended& Unattended::instance() {
   // acquire pairs with the release below: a thread that sees the object sees it complete. Never destroyed: groups may
   // outlive statics.
-  Unattended* known = of_process.load(std::memory_order_acquire);
-  if (known != nullptr) return *known;
+  std::atomic<void*>& of_process = core::process_state().unattended;
+  void* known = of_process.load(std::memory_order_acquire);
+  if (known != nullptr) return *static_cast<Unattended*>(known);
   static const int kRegistered = ::pthread_atfork(nullptr, nullptr, forget_parent);
   static_cast<void>(kRegistered);
   core::Background::move_on.store(move_all_on, std::memory_order_relaxed);
   std::unique_ptr<Unattended> own(new Unattended);
   if (of_process.compare_exchange_strong(known, own.get(), std::memory_order_acq_rel)) known = own.release();
-  return *known;
+  return *static_cast<Unattended*>(known);
 }
 
 void Unattended::add(std::weak_ptr<Access> group) {
@@ -69,11 +68,11 @@ void Unattended::add(std::weak_ptr<Access> group) {
     std::erase_if(groups_, [](const auto& known) { return known.expired(); });
     add_once(groups_, std::move(group));
   }
-  core::Background::groups.fetch_add(1, std::memory_order_release);  // pairs with Background::any()
+  core::Background::groups().fetch_add(1, std::memory_order_release);  // pairs with Background::any()
 }
 
 void Unattended::remove() noexcept {
-  core::Background::groups.fetch_sub(1, std::memory_order_relaxed);
+  core::Background::groups().fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Unattended::move_on() noexcept {
@@ -93,17 +92,17 @@ void Unattended::move_on() noexcept {
 // ---- The thread
 
 ProgressThread& ProgressThread::instance() {
-  static std::atomic<ProgressThread*> current{nullptr};
+  std::atomic<void*>& current = core::process_state().progress_thread;
   // acquire pairs with the release below: a thread that sees the object sees it complete.
-  ProgressThread* known = current.load(std::memory_order_acquire);
-  while (known == nullptr || known->pid_ != getpid()) {
+  void* known = current.load(std::memory_order_acquire);
+  while (known == nullptr || static_cast<ProgressThread*>(known)->pid_ != core::own_pid()) {
     std::unique_ptr<ProgressThread> own(new ProgressThread);
     if (current.compare_exchange_strong(known, own.get(), std::memory_order_acq_rel)) known = own.release();
   }
-  return *known;
+  return *static_cast<ProgressThread*>(known);
 }
 
-ProgressThread::ProgressThread() : pid_(getpid()) {}
+ProgressThread::ProgressThread() : pid_(core::own_pid()) {}
 
 bool ProgressThread::is_this() noexcept {
   return is_progress_thread;
@@ -118,7 +117,7 @@ void ProgressThread::require_started() {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   std::string problem;
   try {
-    std::thread([this] { loop(); }).detach();
+    core::Thread([this] { loop(); }).detach();
     is_started_ = true;
   } catch (const std::system_error& error) {
     problem = error.what();
@@ -162,18 +161,18 @@ void ProgressThread::loop() {
       groups = std::exchange(watched_, {});
       continuations = std::exchange(continuations_, {});
     }
-    const auto began = std::chrono::steady_clock::now();
+    const auto began = core::Clock::now();
     for (const auto& watched : groups) {
       const auto group = watched.lock();
       if (group && group->move_on_unattended()) watch(group);
     }
     const Access* moved = nullptr;
     std::erase_if(continuations, [&](const auto& continuation) { return continuation->move_on(moved); });
-    eager = std::chrono::steady_clock::now() - began > kPause ? kEagerLooks : std::max(eager - 1, 0);
+    eager = core::Clock::now() - began > kPause ? kEagerLooks : std::max(eager - 1, 0);
     if (eager > 0) {
-      std::this_thread::yield();
+      core::yield();
     } else {
-      std::this_thread::sleep_for(kPause);
+      core::sleep_for(kPause);
     }
   }
 }

@@ -2,12 +2,12 @@
 // thread moves them forward, because peers may need this before they can do what the thread waits for.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "core/clock/lock.hpp"
 #include "group/flight/access.hpp"
 #include "group/flight/continuation.hpp"
 
@@ -54,10 +54,10 @@ class ProgressThread {
   [[noreturn]] void loop();
 
   const std::int64_t pid_;  // the process that it belongs to
-  std::mutex mutex_;        // guards the rest
+  core::Mutex mutex_;       // guards the rest
   bool is_started_ = false;
   bool has_warned_ = false;
-  std::condition_variable changed_;
+  core::Condition changed_;
   std::vector<std::weak_ptr<Access>> watched_;  // weak: a group ends when its handles are gone
   std::vector<std::shared_ptr<Continuation>> continuations_;
 };

@@ -89,6 +89,7 @@ void MultiGpu::run(const MultiGpuCall& call, const Options& options) {
   try {
     core_.pass_fault(pending->sequence);
     channel.run(request, wait);
+    flight_.await_alike(wait);
   } catch (...) {
     core_.fail_with_current(diagnosis, pending->name);
   }
@@ -157,12 +158,19 @@ void MultiGpu::exchange(const MultiGpuMessage& asked, const Options& options) {
   const Operation operation = describe(message, device);
   const std::uint64_t fingerprint = core::Hash().add(core_.token()).add(operation.text).value();
   if (core_.record() != nullptr) core_.record()->begin(core_.name(), starter_.last(), message.name, fingerprint);
+  if (Announced* const announced = core_.surroundings().announced.get()) {
+    const int source = message.sending ? core_.rank() : message.peer,
+              destination = message.sending ? message.peer : core_.rank();
+    announced->message(message.peer, core::Hash().add("between GPUs").add(source).add(destination).value(),
+                       operation.sequence, fingerprint, [operation] { return operation; });
+  }
   Diagnosis diagnosis(core_.surroundings(), {operation});
   WaitContext wait = core_.waiting(core_.timeout_of(options), &diagnosis);
   wait.waiting(-1, message.peer);
   try {
     if (core_.settings().compare_first) compare_first(operation, wait);
     channel.run(request, wait);
+    flight_.await_alike(wait);
   } catch (...) {
     core_.fail_with_current(diagnosis, pending->name);
   }

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "core/hash.hpp"
+#include "core/joined.hpp"
 #include "group/call/checks.hpp"
 #include "group/call/operation.hpp"
 #include "group/diagnosis/failure.hpp"
@@ -126,7 +126,7 @@ void ShrinkAgreement::compare(const std::string& words, WaitContext& wait) {
   }
   throw Error(ErrorCode::mismatch,
               fmt::format("shrink: {}{}; all that stay must leave out the same ranks, under the same name",
-                          odd >= 0 ? fmt::format("rank {} is the odd one; ", odd) : "", fmt::join(parts, "; ")),
+                          odd >= 0 ? fmt::format("rank {} is the odd one; ", odd) : "", core::joined(parts, "; ")),
               surroundings_.group, odd);
 }
 
@@ -135,7 +135,7 @@ void ShrinkAgreement::reach(const std::string& words, WaitContext& wait) {
   surroundings_.scope->set(own, words);
   surroundings_.own_board_keys.push_back(own);  // goes with the group: somebody may look at it late
   for (;;) {
-    if (const auto failure = published_failure(*failures_)) throw *failure;
+    if (const auto failure = published_failure(*failures_, surroundings_.rank)) throw *failure;
     collect();
     compare(words, wait);
     const std::vector<int> absent = missing();
@@ -154,7 +154,7 @@ void ShrinkAgreement::reach(const std::string& words, WaitContext& wait) {
 }
 
 Error ShrinkAgreement::publish(const Error& error) noexcept {
-  return publish_failure(*failures_, error);
+  return publish_failure(*failures_, error, surroundings_.rank);
 }
 
 }  // namespace
@@ -338,7 +338,7 @@ Group Family::split(std::string_view kind, int color, int key) {
     });
     connected = connect(ranks, child, wishes);
   }
-  return make(ranks, std::move(child), std::move(connected));
+  return make(ranks, std::move(child), std::move(connected), false);
 }
 
 std::vector<Family::Wish> Family::ask(std::span<const int> ranks, const std::string& name) {
@@ -356,8 +356,8 @@ void Family::check_list(std::span<const int> ranks, const std::string& child) co
   std::sort(sorted.begin(), sorted.end());
   for (const int member : sorted) check_peer(member, "subgroup: rank", core_.shape());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
-    throw core_.own_error(ErrorCode::invalid_argument,
-                          fmt::format("subgroup '{}': a rank is listed twice in [{}]", child, fmt::join(ranks, ", ")));
+    throw core_.own_error(ErrorCode::invalid_argument, fmt::format("subgroup '{}': a rank is listed twice in [{}]",
+                                                                   child, core::joined(ranks, ", ")));
 }
 
 Group Family::subgroup(std::span<const int> ranks, std::string child, const std::vector<Wish>& wishes) {
@@ -368,13 +368,12 @@ Group Family::subgroup(std::span<const int> ranks, std::string child, const std:
     const Use use(access_, core_.timeout());
     connected = connect(ranks, child, wishes);
   }
-  // Somebody may look for a name that the user has chosen.
-  if (connected) connected->has_record = true;
-  return make(ranks, std::move(child), std::move(connected));
+  return make(ranks, std::move(child), std::move(connected), true);
 }
 
-// Makes the group of `ranks`, on each of them. An empty handle on a rank that is not among them.
-Group Family::make(std::span<const int> ranks, std::string child, std::optional<Connected> connected) {
+// Makes the group of `ranks`, on each of them. An empty handle on a rank that is not among them. `is_named`: by the
+// user, so that somebody may look for the name.
+Group Family::make(std::span<const int> ranks, std::string child, std::optional<Connected> connected, bool is_named) {
   const auto self = std::find(ranks.begin(), ranks.end(), core_.rank());
   if (self == ranks.end()) return {};
   GroupSpec spec{.name = std::move(child),
@@ -382,20 +381,15 @@ Group Family::make(std::span<const int> ranks, std::string child, std::optional<
                  .world_size = static_cast<int>(ranks.size()),
                  .timeout = core_.timeout(),
                  .is_high_priority_stream = is_high_priority_stream_,
-                 .nccl_settings = nccl_settings_};
+                 .nccl_settings = nccl_settings_,
+                 .is_kept = is_named};
   if (lanes_.backend() != "self") spec.backend_name = lanes_.backend();
   // A group of GPUs is made on that which the thread has made current, whatever this rank's number in it.
   const bool elsewhere = core_.device().type == Device::Type::cuda && current_gpu() != core_.device().index;
   const auto current = elsewhere ? gpus().make_current(core_.device().index) : nullptr;
   std::vector<int> members;
   for (const int member : ranks) members.push_back(core_.world_rank(member));
-  try {
-    return host_.make_group(spec, std::move(members), std::move(connected));
-  } catch (const Error& error) {
-    std::vector<PeerInfo> peers;
-    for (const int member : ranks) peers.push_back(core_.surroundings().peers[static_cast<std::size_t>(member)]);
-    throw with_world_rank(error, peers);
-  }
+  return host_.make_group(spec, std::move(members), std::move(connected));
 }
 
 std::vector<int> Family::staying(std::span<const int> excluded) const {
@@ -404,7 +398,7 @@ std::vector<int> Family::staying(std::span<const int> excluded) const {
   for (const int member : leaving) check_peer(member, "shrink: rank", core_.shape());
   if (std::adjacent_find(leaving.begin(), leaving.end()) != leaving.end())
     throw core_.own_error(ErrorCode::invalid_argument,
-                          fmt::format("shrink: a rank is listed twice in [{}]", fmt::join(excluded, ", ")));
+                          fmt::format("shrink: a rank is listed twice in [{}]", core::joined(excluded, ", ")));
   if (std::binary_search(leaving.begin(), leaving.end(), core_.rank()))
     throw core_.own_error(
         ErrorCode::invalid_argument,
@@ -448,7 +442,8 @@ std::string Family::agree_to_shrink(std::span<const int> excluded, const std::ve
 
 Group Family::shrink(std::span<const int> excluded, std::string child) {
   const std::vector<int> ranks = staying(excluded);
-  return make(ranks, agree_to_shrink(excluded, ranks, std::move(child)), {});
+  const bool is_named = !child.empty();
+  return make(ranks, agree_to_shrink(excluded, ranks, std::move(child)), {}, is_named);
 }
 
 }  // namespace col::group

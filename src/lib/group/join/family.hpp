@@ -71,7 +71,7 @@ class Family {
   void draft(const ConnectRequest& request, std::span<const int> ranks, Connected& known);
   std::optional<Connected> connect(std::span<const int> ranks, const std::string& child,
                                    const std::vector<Wish>& wishes);
-  Group make(std::span<const int> ranks, std::string child, std::optional<Connected> connected);
+  Group make(std::span<const int> ranks, std::string child, std::optional<Connected> connected, bool is_named);
   std::vector<int> staying(std::span<const int> excluded) const;
   std::string agree_to_shrink(std::span<const int> excluded, const std::vector<int>& ranks, std::string child);
 

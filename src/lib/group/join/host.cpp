@@ -30,6 +30,7 @@ Host read_host() {
 }  // namespace
 
 const Host& this_host() {
+  if (core::Scheduler* const simulated = core::scheduler()) return simulated->host();
   static const Host host = read_host();
   return host;
 }
@@ -38,6 +39,8 @@ bool is_gone(std::int64_t pid, const std::string& boot_id, const std::string& pi
   const Host& host = this_host();
   const bool ours = !host.boot_id.empty() && !host.pid_namespace.empty() && boot_id == host.boot_id &&
                     pid_namespace == host.pid_namespace;
+  if (core::Scheduler* const simulated = core::scheduler())
+    return ours && simulated->condition_of(pid) == core::ProcessCondition::gone;
   return ours && kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
 }
 

@@ -1,17 +1,14 @@
-// The machine that this process runs on, as the network sees it. Host names do not count, because containers copy them.
+// The machine that this process runs on, and whether a process of it has ended.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "core/clock/scheduler.hpp"
+
 namespace col::group {
 
-struct Host {
-  std::string hostname;           // for messages only
-  std::string boot_id;            // changes with every boot of every machine
-  std::string pid_namespace;      // process ids have the same meaning in processes with equal boot id and pid namespace
-  std::string network_namespace;  // processes share loopback exactly if boot id and network namespace are equal
-};
+using core::Host;
 
 // Reads /proc once. Fields that cannot be read are empty (then no two hosts count as the same).
 const Host& this_host();

@@ -5,7 +5,8 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+
+#include "core/joined.hpp"
 
 namespace col::group {
 namespace {
@@ -23,7 +24,7 @@ BackendFactory& usable_backend(std::string_view name, const std::string& group) 
   if (factory == nullptr)
     throw Error(ErrorCode::unavailable,
                 fmt::format("backend '{}' is not part of this build of col; it has: {}", name,
-                            fmt::join(backend_names(), ", ")),
+                            core::joined(backend_names(), ", ")),
                 group);
   if (const auto reason = factory->unavailable_reason())
     throw Error(ErrorCode::unavailable, fmt::format("backend '{}' cannot be used here: {}", name, *reason), group);

@@ -1,18 +1,18 @@
 #include "group/join/host_page.hpp"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "core/clock/clock.hpp"
+#include "core/clock/this_process.hpp"
 #include "core/duration.hpp"
 #include "core/job/page.hpp"
 #include "group/diagnosis/failure.hpp"
@@ -89,7 +89,7 @@ class HostPage final : public WaitObserver {
 };
 
 std::shared_ptr<ControlPage> HostPage::make(const std::vector<int>& neighbours) {
-  PagePlace place{.nonce = roster_.nonce(maker_), .pid = ::getpid()};
+  PagePlace place{.nonce = roster_.nonce(maker_), .pid = core::own_pid()};
   std::shared_ptr<ControlPage> page;
   try {
     core::UniqueFd file = core::create_unnamed_page(static_cast<int>(neighbours.size()), identity_);
@@ -109,7 +109,7 @@ std::shared_ptr<ControlPage> HostPage::make(const std::vector<int>& neighbours) 
     for (Duration pause = kShortestPause; record.read().state == RankActivity::State::absent;
          pause = std::min(2 * pause, kLongestPause)) {
       wait_.check();
-      std::this_thread::sleep_for(pause);
+      core::sleep_for(pause);
     }
   }
   return page;
@@ -143,7 +143,7 @@ std::shared_ptr<ControlPage> HostPage::open() {
   if (!place.failure.empty())
     throw failed(decode_error(place.failure).value_or(Error(ErrorCode::internal, "its error cannot be read")));
   try {
-    const std::string path = fmt::format("/proc/{}/fd/{}", place.pid, place.descriptor);
+    const std::string path = fmt::format("{}/fd/{}", core::process_directory(place.pid), place.descriptor);
     core::UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
     // What is wrong with it is said by who reads it.
     auto page = file ? with_file(std::move(file), identity_) : ControlPage::open(path, identity_);

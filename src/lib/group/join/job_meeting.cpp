@@ -1,7 +1,5 @@
 #include "group/join/job_meeting.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -11,8 +9,8 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "core/clock/this_process.hpp"
 #include "core/duration.hpp"
 #include "group/call/operation.hpp"
 #include "group/diagnosis/failure.hpp"
@@ -107,7 +105,7 @@ class JobMeeting final : public WaitObserver {
     self_.backend = to_string(Backend::automatic);  // nobody asks for one
     self_.nonce = random_nonce();
     self_.process_nonce = core::ProcessId::self().word();  // unlike a pid, also tells whether the process still runs
-    self_.peer = {spec.rank,         spec.rank, ::getpid(), host.hostname, host.boot_id, host.network_namespace,
+    self_.peer = {spec.rank,         spec.rank, core::own_pid(), host.hostname, host.boot_id, host.network_namespace,
                   host.pid_namespace};
   }
 
@@ -188,15 +186,15 @@ void JobMeeting::announce() {
 std::optional<std::string> JobMeeting::put(const std::string& key, const std::optional<std::string>& expected,
                                            const std::string& text) {
   for (Duration budget = kFirstTry;; budget = std::min(2 * budget, kLongestTry)) {
-    const Duration left = wait_.deadline().remaining();
+    const bool is_last = wait_.deadline().remaining() <= budget;
     try {
-      const store::CallLimit limit(std::min(budget, left));
+      const store::CallLimit limit(is_last ? wait_.deadline() : Deadline::after(budget));
       return scope_.compare_set(key, expected, text);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::timeout) throw;
-      if (left <= budget)
-        throw Error(ErrorCode::timeout, fmt::format("{}; rank {} waited {} in all to announce itself", error.message(),
-                                                    spec_.rank, core::format_duration(wait_.deadline().budget())));
+      if (is_last)
+        throw Error(ErrorCode::timeout,
+                    fmt::format("{}; rank {} could not announce itself there", error.message(), spec_.rank));
     }
     wait_.check();
   }

@@ -14,12 +14,12 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <col/group.hpp>
 
+#include "core/clock/clock.hpp"
 #include "core/job/process.hpp"
 
 namespace col::group {
@@ -54,7 +54,7 @@ auto read_own(Store& scope, std::string_view key, WaitContext& wait, const Accep
   constexpr Duration kShortestPause = std::chrono::microseconds(50), kLongestPause = std::chrono::milliseconds(5);
   for (Duration pause = kShortestPause;; pause = std::min(2 * pause, kLongestPause)) {
     if (auto own = accept(scope.wait(key, wait))) return *std::move(own);
-    std::this_thread::sleep_for(pause);
+    core::sleep_for(pause);
     wait.check();
   }
 }

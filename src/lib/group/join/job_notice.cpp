@@ -1,14 +1,14 @@
 #include "group/join/job_notice.hpp"
 
-#include <unistd.h>
-
 #include <cstdint>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/clock/this_process.hpp"
 #include "group/join/host.hpp"
+#include "json/json_text.hpp"
 
 namespace col::group {
 namespace {
@@ -20,9 +20,11 @@ std::string notice_key(std::string_view group, int rank) {
 }
 
 std::string make_text(std::string_view job) {
-  const json value{
-      {"job", job}, {"pid", getpid()}, {"boot_id", this_host().boot_id}, {"pid_namespace", this_host().pid_namespace}};
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  const json value{{"job", job},
+                   {"pid", core::own_pid()},
+                   {"boot_id", this_host().boot_id},
+                   {"pid_namespace", this_host().pid_namespace}};
+  return core::json_text(value);
 }
 
 }  // namespace
@@ -48,7 +50,7 @@ std::optional<ForeignRank> find_foreign_rank(Store& unscoped, std::string_view g
   for (int rank = 0; rank < world_size; ++rank) {
     if (rank == own_rank) continue;
     const auto text = unscoped.get(notice_key(group, rank));
-    const json value = text ? json::parse(*text, nullptr, false) : json();
+    const json value = text ? core::json_from(*text) : json();
     if (!value.is_object()) continue;
     const std::string other = value.value("job", std::string(job));
     if (other == job) continue;

@@ -1,20 +1,19 @@
 #include "group/join/join.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <random>
 #include <set>
 #include <span>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <col/backend.hpp>
 
+#include "backend/seating.hpp"
+#include "core/clock/this_process.hpp"
 #include "core/env.hpp"
 #include "core/hash.hpp"
+#include "core/joined.hpp"
 #include "core/log.hpp"
 #include "group/diagnosis/failure.hpp"
 #include "group/join/host.hpp"
@@ -30,15 +29,20 @@ namespace {
 
 // How long a rank that cannot join tries to say so.
 constexpr Duration kDecliningTime = std::chrono::seconds(2);
-// How long one whose deadline has passed asks the store for the reason.
+// When a rank looks why others do not come. Those of another job of the same name may start at the same time; they have
+// found one another by then.
+constexpr Duration kLookForOthersAfter = std::chrono::milliseconds(1500);
+// How long one whose deadline has passed asks the store for the reason. With what it takes back there before, it is
+// late by kStoreTime at most.
 constexpr Duration kPartingTime = std::chrono::milliseconds(500);
 
 // The GPU that this rank has made current, and whether the backend for GPUs serves it.
 void describe_own_gpu(Member& self) {
   const std::optional<int> own = current_gpu();
   if (!own) return;
-  const BackendFactory& factory = *find_device_backend();
-  self.gpu = gpus().uuid(*own);
+  BackendFactory& factory = *find_device_backend();
+  auto* const seating = dynamic_cast<backend::SeatingExtension*>(&factory);
+  self.gpu = seating != nullptr ? seating->seat(*own) : gpus().uuid(*own);
   self.why_no_gpu = factory.unavailable_reason().value_or("");
   if (self.why_no_gpu.empty()) self.alone_on_gpu = factory.why_alone();
 }
@@ -83,15 +87,46 @@ Member describe_self(const JoinRequest& request, std::string_view backend) {
   self.process_nonce = request.process_nonce;
   self.uses_gpu = current_gpu().has_value();
   if (backend == to_string(Backend::automatic)) describe_own_gpu(self);
-  self.peer = {request.spec.rank, request.context.rank,   getpid(),          host.hostname,
+  self.peer = {request.spec.rank, request.context.rank,   core::own_pid(),   host.hostname,
                host.boot_id,      host.network_namespace, host.pid_namespace};
   return self;
 }
 
-// A group of that name which stands without this rank, because that rank was told of another world.
-void look_for_standing_group(const JoinRequest& request) {
+bool is_on_this_host(const PeerInfo& process) {
+  return process.boot_id == this_host().boot_id && process.pid_namespace == this_host().pid_namespace;
+}
+
+// True if that group stands, as far as can be seen from here, and this process is not in it. If one of its processes
+// has ended, it is about to end, or has left its record behind; so it has if they are all where nobody here sees them.
+// A process that was in it has left it before the others, and waits for them to come to the next one.
+bool stands_without_this_process(const GroupRecord& record) {
+  bool is_seen = false;
+  for (int rank = 0; rank < record.world_size; ++rank) {
+    const auto member = record.process_of(rank);
+    if (!member || is_gone(member->pid, member->boot_id, member->pid_namespace)) return false;
+    if (!is_on_this_host(*member)) continue;
+    if (member->pid == core::own_pid()) return false;
+    is_seen = true;
+  }
+  return is_seen;
+}
+
+// A group of that name which stands without this process: it was told of another world, or the rank of another process.
+// Unless it is the last look, only what is certain.
+void look_for_standing_group(const JoinRequest& request, bool is_last_look) {
   const auto record = find_record(*request.job_scope, request.spec.name);
-  if (!record || record->world_size == request.spec.world_size) return;
+  if (!record) return;
+  const bool stands = stands_without_this_process(*record);
+  if (record->world_size == request.spec.world_size) {
+    const auto place = static_cast<std::size_t>(request.spec.rank);
+    // Other processes of the job may make a group in another order than before.
+    const bool is_same_rank =
+        place < record->global_ranks.size() && record->global_ranks[place] == request.context.rank;
+    const auto twin = stands && is_same_rank ? record->process_of(request.spec.rank) : std::nullopt;
+    if (twin && is_on_this_host(*twin)) throw has_already_joined(request.spec.name, *twin);
+    return;
+  }
+  if (!is_last_look && (!stands || record->job_size == request.context.world_size)) return;
   throw Error(ErrorCode::mismatch,
               fmt::format("ranks disagree on the world size: rank {} says {}, but a group of that name stands with {} "
                           "ranks; start all ranks with the same value",
@@ -110,27 +145,48 @@ void look_for_other_job(const JoinRequest& request) {
               spec.name, foreign->rank);
 }
 
-// After the deadline. Throws the mismatch if there is one. A store that answers no more tells nothing.
-void look_for_other_world(const JoinRequest& request, JobNotice& notice) {
-  const store::CallLimit limit(kPartingTime);
+// Throws why others cannot come, if `body` finds that. A store that does not answer in `time` tells nothing; one that
+// fails is heard of by the wait itself.
+template <class Body>
+void look(Duration time, const Body& body) {
+  const store::CallLimit limit(time);
   try {
-    notice.post();
-    look_for_standing_group(request);
-    look_for_other_job(request);
+    body();
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::mismatch) throw;
+    if (error.code() == ErrorCode::mismatch || error.code() == ErrorCode::already_initialized) throw;
   }
+}
+
+// After the deadline. Nothing is asked of a store that has let all that time pass.
+void look_for_other_world(const JoinRequest& request, JobNotice& notice, const Deadline& deadline) {
+  const Duration left = deadline.at() + kStoreTime - Deadline::Clock::now();
+  if (left <= Duration::zero()) return;
+  look(std::min<Duration>(kPartingTime, left), [&] {
+    notice.post();
+    request.look_for_others(true);
+    look_for_standing_group(request, true);
+    look_for_other_job(request);
+  });
 }
 
 Roster meet_others(const JoinRequest& request, std::string_view backend, Store& name_scope, WaitContext& wait) {
   JobNotice notice(*request.context.store, request.spec.name, request.spec.rank, request.job);
   try {
-    const MeetingHelp help{.when_slow = [&notice] { notice.post(); }, .name = request.name_ranks};
+    const auto began = Deadline::Clock::now();
+    const auto when_slow = [&] {
+      look(std::min<Duration>(kStoreTime, wait.deadline().remaining()), [&] {
+        notice.post();
+        if (Deadline::Clock::now() - began < kLookForOthersAfter) return;
+        request.look_for_others(false);
+        look_for_standing_group(request, false);
+      });
+    };
+    const MeetingHelp help{.when_slow = when_slow, .name = request.name_ranks};
     Roster roster = meet(request.spec.name, describe_self(request, backend), name_scope, wait, help);
     notice.remove();
     return roster;
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::timeout) look_for_other_world(request, notice);
+    if (error.code() == ErrorCode::timeout) look_for_other_world(request, notice, wait.deadline());
     throw;
   }
 }
@@ -152,23 +208,26 @@ void log_group(const GroupSpec& spec, const BackendFactory& factory, const Conne
   for (const PeerInfo& peer : request.peers) hosts.insert(peer.hostname);
   core::log::info("group '{}': {} ranks, backend {}, {}, {} {} ({})", spec.name, spec.world_size, factory.name(),
                   factory.describe(request), hosts.size(), hosts.size() == 1 ? "host" : "hosts",
-                  fmt::join(hosts, ", "));
+                  core::joined(hosts, ", "));
 }
 
-void write_record(const JoinRequest& request, std::string_view backend, const std::vector<PeerInfo>& peers,
-                  const std::string& id) {
-  GroupRecord record{id, request.spec.world_size, std::string(backend), {}};
-  for (const PeerInfo& peer : peers) record.global_ranks.push_back(peer.global_rank);
+void write_record(const JoinRequest& request, std::string_view backend, const GroupParts& parts,
+                  const std::vector<PeerInfo>& met) {
+  GroupRecord record{parts.core.id, request.spec.world_size, std::string(backend), {}};
+  for (const PeerInfo& peer : parts.core.surroundings.peers) record.global_ranks.push_back(peer.global_rank);
+  record.set_processes(met);
+  if (!met.empty()) record.job_size = request.context.world_size;
   request.job_scope->set(record_key(request.spec.name), record.encode());
 }
 
-// What rank 0 does when the group stands. The others are using it already, so nothing of it may fail the group.
+// What rank 0 does when the group stands. The others are using it already, so nothing of it may fail the group. `met`:
+// the ranks as they have announced themselves, if they have.
 void publish(const JoinRequest& request, const BackendFactory& factory, const ConnectRequest& connected,
-             const GroupParts& parts) noexcept {
+             const GroupParts& parts, const std::vector<PeerInfo>& met = {}) noexcept {
+  const store::CallLimit limit(kStoreTime);
   try {
     log_group(request.spec, factory, connected);
-    if (request.write_record && parts.core.has_record)
-      write_record(request, factory.name(), parts.core.surroundings.peers, parts.core.id);
+    if (request.write_record) write_record(request, factory.name(), parts, met);
   } catch (const std::exception& e) {
     core::log::warn("group '{}': cannot write its record: {}", request.spec.name, e.what());
   }
@@ -178,9 +237,9 @@ void publish(const JoinRequest& request, const BackendFactory& factory, const Co
 // name has left is ever read.
 void set_scope(GroupParts& parts, const JoinRequest& request, const std::shared_ptr<Store>& name_scope,
                std::uint64_t token) {
-  parts.core.token = token;
   parts.core.id = fmt::format("{:016x}", token);
   parts.core.surroundings.group = request.spec.name;
+  parts.core.surroundings.token = token;
   parts.core.surroundings.rank = request.spec.rank;
   parts.core.surroundings.scope = make_prefix_store(name_scope, parts.core.id);
   parts.core.surroundings.control = request.context.control;
@@ -219,7 +278,7 @@ std::unique_ptr<Channel> connect_draft(backend::Draft& draft, const JoinRequest&
   try {
     return draft.connect(connect, wait);
   } catch (const Error& error) {
-    throw publish_failure(scope, error);
+    throw publish_failure(scope, error, request.spec.rank);
   }
 }
 
@@ -246,7 +305,6 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   const Roster roster = relatives != nullptr ? roster_of(*relatives) : meet_others(request, wanted, *name_scope, wait);
 
   GroupParts parts;
-  if (relatives != nullptr) parts.core.has_record = relatives->has_record;
   set_scope(parts, request, name_scope, roster.token);
   for (const Member& member : roster.members) {
     parts.core.surroundings.peers.push_back(member.peer);
@@ -295,7 +353,7 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   if (spec.rank == 0) {
     // Every rank has read it, or it would not be connected.
     if (relatives == nullptr) forget(roster, *name_scope, wait);
-    publish(request, factory, connect, parts);
+    publish(request, factory, connect, parts, roster.peers);
   }
   parts.connections.backend = factory.name();
   parts.core.device = parts.connections.device();
@@ -348,8 +406,10 @@ GroupParts join_alone(const JoinRequest& request, JoinObserver& observer, Durati
 }  // namespace
 
 std::uint64_t random_nonce() {
-  std::random_device device;
-  return (std::uint64_t{device()} << 32) | device();
+  std::uint64_t nonce = 0;
+  if (!core::random_bytes(std::as_writable_bytes(std::span(&nonce, 1))))
+    throw Error(ErrorCode::io, "the system gives no random bytes; look whether a sandbox forbids getrandom(2)");
+  return nonce;
 }
 
 bool share_loopback(const std::vector<PeerInfo>& peers) {
@@ -379,7 +439,6 @@ GroupParts join_connected(const JoinRequest& request, Connected connected) {
   set_scope(parts, request, name_scope_of(request), connected.token);
   parts.core.surroundings.peers = std::move(connected.peers);
   parts.core.timeout = spec.timeout;
-  parts.core.has_record = connected.has_record;
   parts.connections.channel = std::move(connected.channel);
   parts.connections.may_stage = connected.may_stage;
   parts.connections.why_staged = fmt::format("the group's backend is {}", connected.backend);

@@ -27,10 +27,13 @@ struct JoinRequest {
   std::uint64_t process_nonce = 0;
   RankRecord* record = nullptr;
   const std::vector<int>& members;  // the job's ranks of the group, in order; empty: not known before they meet
-  bool write_record = true;         // false if the group is adopted by a record that somebody else wrote
+  bool write_record = true;         // false if somebody else wrote the record, or nobody is to find the group
   bool names_wire = false;  // the backend of `spec` is what the ranks of different hosts use: see fitting_backend()
   Connected* relatives = nullptr;  // the ranks know one another by a group that they have in common
   std::function<std::string(const std::vector<int>&)> name_ranks = ranks_text;  // that are missing, for messages
+  // Called, again and again, when others have not come for long. Throws why they cannot. Before the last look, only
+  // what is certain.
+  std::function<void(bool is_last_look)> look_for_others = [](bool) {};
 };
 
 // What two processes, or two attempts of one, never have in common.
@@ -68,7 +71,6 @@ struct Connected {
   std::uint64_t token = 0;           // as of ConnectRequest
   std::vector<PeerInfo> peers = {};  // in rank order
   bool may_stage = false;            // as of Connections
-  bool has_record = false;           // whether the store is to have a record of the group
 };
 
 // Requires a channel. Does not block.

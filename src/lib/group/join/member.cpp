@@ -7,10 +7,10 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <col/group.hpp>
 
+#include "core/joined.hpp"
 #include "group/call/operation.hpp"
 #include "group/join/decoded.hpp"
 #include "json/json_fields.hpp"
@@ -128,12 +128,23 @@ void fields(RosterText& roster, Visit& visit) {
 }  // namespace
 
 template <class Visit>
+void fields(GroupRecord::Place& place, Visit& visit) {
+  auto& [hostname, boot_id, pid_namespace] = place;
+  visit("name", hostname);
+  visit("boot", boot_id);
+  visit("ns", pid_namespace);
+}
+
+template <class Visit>
 void fields(GroupRecord& record, Visit& visit) {
-  auto& [id, world_size, backend, global_ranks] = record;
+  auto& [id, world_size, backend, global_ranks, processes, hosts, job_size] = record;
   visit("id", id);
   visit("world_size", world_size);
   visit("backend", backend);
   visit("ranks", global_ranks);
+  visit.if_set("processes", processes, !processes.empty());
+  visit.if_set("hosts", hosts, !hosts.empty());
+  visit.if_set("job_size", job_size, job_size != 0);
 }
 
 namespace {
@@ -159,7 +170,7 @@ std::string who(const std::vector<int>& ranks, const std::map<int, Member>& memb
   constexpr std::size_t kMostHosts = 4;
   if (ranks.size() > 1)
     return fmt::format("{}{} say", ranks_text(ranks),
-                       hosts.size() > kMostHosts ? "" : fmt::format(" (on {})", fmt::join(hosts, ", ")));
+                       hosts.size() > kMostHosts ? "" : fmt::format(" (on {})", core::joined(hosts, ", ")));
   const PeerInfo& peer = members.at(ranks.front()).peer;
   return fmt::format("rank {} (pid {} on {}) says", peer.rank, peer.pid, peer.hostname);
 }
@@ -178,9 +189,10 @@ std::optional<Error> disagreement_on(const Setting& setting, std::string_view gr
     if (majority && value != most->first && odd < 0) odd = ranks.front();
     claims.push_back(fmt::format("{} {}", who(ranks, members), value));
   }
-  return Error(ErrorCode::mismatch,
-               fmt::format("ranks disagree on the {}: {}; {}", setting.name, fmt::join(claims, ", "), setting.remedy),
-               group, odd);
+  return Error(
+      ErrorCode::mismatch,
+      fmt::format("ranks disagree on the {}: {}; {}", setting.name, core::joined(claims, ", "), setting.remedy), group,
+      odd);
 }
 
 constexpr char kBeforeReason = '\n';
@@ -320,6 +332,37 @@ std::vector<Member> decode_roster(std::string_view text, std::uint64_t token, co
   return members;
 }
 
+void GroupRecord::set_processes(const std::vector<PeerInfo>& peers) {
+  for (const PeerInfo& peer : peers) {
+    const Place place{peer.hostname, peer.boot_id, peer.pid_namespace};
+    const auto found = std::find(hosts.begin(), hosts.end(), place) - hosts.begin();
+    if (found == static_cast<std::ptrdiff_t>(hosts.size())) hosts.push_back(place);
+    processes.emplace_back(peer.pid, static_cast<int>(found));
+  }
+}
+
+std::optional<PeerInfo> GroupRecord::process_of(int rank) const {
+  if (rank < 0 || static_cast<std::size_t>(rank) >= processes.size()) return std::nullopt;
+  const auto& [pid, host] = processes[static_cast<std::size_t>(rank)];
+  if (host < 0 || static_cast<std::size_t>(host) >= hosts.size()) return std::nullopt;
+  const Place& place = hosts[static_cast<std::size_t>(host)];
+  return PeerInfo{.rank = rank,
+                  .pid = pid,
+                  .hostname = place.hostname,
+                  .boot_id = place.boot_id,
+                  .network_namespace = {},
+                  .pid_namespace = place.pid_namespace};
+}
+
+Error has_already_joined(std::string_view group, const PeerInfo& other) {
+  return Error(
+      ErrorCode::already_initialized,
+      fmt::format("rank {} (pid {} on {}) has already joined: this rank was started twice, or restarted under the "
+                  "same COL_JOB_ID and COL_RESTART_COUNT; end the other process or start the job under a new id",
+                  other.rank, other.pid, other.hostname),
+      group, other.rank);
+}
+
 std::string GroupRecord::encode() const {
   return core::json_line(*this);
 }
@@ -332,6 +375,22 @@ std::string record_key(std::string_view group) {
   return "group record/" + std::string(group);
 }
 
+namespace {
+
+// False if there is none with that id. An empty id is any.
+template <class Make>
+bool replace_record(Store& job_scope, std::string_view group, std::string_view id, const Make& make) {
+  const std::string key = record_key(group);
+  for (;;) {
+    const auto text = job_scope.get(key);
+    if (!text || text->empty()) return false;
+    if (!id.empty() && GroupRecord::decode(*text).id != id) return false;
+    if (job_scope.compare_set(key, *text, make(*text)) == text) return true;
+  }
+}
+
+}  // namespace
+
 std::optional<GroupRecord> find_record(Store& job_scope, std::string_view group) {
   const auto text = job_scope.get(record_key(group));
   if (!text || text->empty()) return std::nullopt;
@@ -339,13 +398,15 @@ std::optional<GroupRecord> find_record(Store& job_scope, std::string_view group)
 }
 
 bool end_record(Store& job_scope, std::string_view group, std::string_view id) {
-  const std::string key = record_key(group);
-  for (;;) {
-    const auto text = job_scope.get(key);
-    if (!text || text->empty()) return false;
-    if (!id.empty() && GroupRecord::decode(*text).id != id) return false;
-    if (job_scope.compare_set(key, *text, "") == text) return true;
-  }
+  return replace_record(job_scope, group, id, [](const std::string&) { return std::string(); });
+}
+
+void forget_processes(Store& job_scope, std::string_view group, std::string_view id) {
+  replace_record(job_scope, group, id, [](const std::string& text) {
+    GroupRecord record = GroupRecord::decode(text);
+    record.processes.clear();
+    return record.encode();
+  });
 }
 
 }  // namespace col::group

@@ -65,10 +65,24 @@ struct GroupRecord {
   int world_size = 1;
   std::string backend;            // a name that find_backend() knows, or "auto"
   std::vector<int> global_ranks;  // global_ranks[r] is the rank in the job of rank r
+  // Where the processes are, if they have met in the store: of rank r, its pid, and a number of `hosts`. Else empty.
+  std::vector<std::pair<std::int64_t, int>> processes = {};
+  struct Place {
+    std::string hostname, boot_id, pid_namespace;
+    bool operator==(const Place&) const = default;
+  };
+  std::vector<Place> hosts = {};
+  int job_size = 0;  // how many ranks the job of those has that have met in the store, by their word; 0: not known
 
+  void set_processes(const std::vector<PeerInfo>& peers);
+  // About rank `rank`: rank, pid and host; nothing if the record does not tell.
+  std::optional<PeerInfo> process_of(int rank) const;
   std::string encode() const;
   static GroupRecord decode(std::string_view text);
 };
+
+// This process was told the rank of that one, which lives as far as is known.
+Error has_already_joined(std::string_view group, const PeerInfo& other);
 
 // The key of a group's record in the job's scope of the store.
 std::string record_key(std::string_view group);
@@ -76,5 +90,7 @@ std::string record_key(std::string_view group);
 std::optional<GroupRecord> find_record(Store& job_scope, std::string_view group);
 // Ends the record of the group, if its id is `id`; empty: whatever its id is. Returns whether it did.
 bool end_record(Store& job_scope, std::string_view group, std::string_view id = {});
+// Its processes are leaving, in good order: it stands no longer, but still tells of its world.
+void forget_processes(Store& job_scope, std::string_view group, std::string_view id);
 
 }  // namespace col::group

@@ -1,7 +1,5 @@
 #include "group/join/rendezvous.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -11,12 +9,14 @@
 
 #include <col/error.hpp>
 
+#include "core/clock/this_process.hpp"
 #include "core/hash.hpp"
 #include "group/diagnosis/failure.hpp"
 #include "group/join/decoded.hpp"
 #include "group/join/host.hpp"
 #include "group/join/shared_text.hpp"
 #include "json/json_fields.hpp"
+#include "store/base/call_limit.hpp"
 #include "store/base/run.hpp"
 
 namespace col::group {
@@ -105,7 +105,7 @@ void tell_neighbours(Roster& roster, const Welcome& told, const std::string& tex
   roster.shared = share_text(text);
   Welcome answer{.token = told.token};
   if (roster.shared) {
-    answer.pid = ::getpid();
+    answer.pid = core::own_pid();
     answer.descriptor = roster.shared.get();
   }
   const std::string words = core::json_line(answer);
@@ -134,6 +134,7 @@ class Attempt {
 
  private:
   void ask(std::vector<store::Call>& calls, const store::Answered& answered = {});
+  std::optional<std::string> ask(store::Call call);
   bool ask_until_look(std::vector<store::Call>& calls, const store::Answered& answered);
   store::Call announcement() const;
   bool is_announced(const store::Call& call);
@@ -178,6 +179,13 @@ void Attempt::ask(std::vector<store::Call>& calls, const store::Answered& answer
   store::run(scope_, calls, wait_, answered);
 }
 
+// A call of the store itself has the store's own timeout: it would go on beyond the deadline, and hear of nothing.
+std::optional<std::string> Attempt::ask(store::Call call) {
+  std::vector<store::Call> calls{std::move(call)};
+  ask(calls);
+  return std::move(calls.front().answer);
+}
+
 // Returns false if the time to look around has come before all had an answer. Not before the store has answered once:
 // to reach it may take long, and is not begun again and again.
 bool Attempt::ask_until_look(std::vector<store::Call>& calls, const store::Answered& answered) {
@@ -210,7 +218,10 @@ bool Attempt::is_announced(const store::Call& call) {
   announced_ = call.answer == call.expected || call.answer == call.value;  // the latter: of a try whose answer was late
   if (!announced_ && call.answer) require_abandoned(*call.answer);
   // Rank 0 may have read the one that stood there: as if that had been taken back.
-  if (announced_ && call.expected && call.answer == call.expected) scope_.add(kTakenBack, 1);
+  if (announced_ && call.expected && call.answer == call.expected) {
+    const store::CallLimit limit(wait_.deadline());
+    scope_.add(kTakenBack, 1);
+  }
   expected_ = call.answer;
   return announced_;
 }
@@ -220,17 +231,13 @@ void Attempt::require_abandoned(std::string_view announcement) const {
   const bool own = other.process_nonce == self_.process_nonce;
   const bool declined = gave_up_another(other, {});  // its process may live, and has nothing to do with this group
   if (own || declined || is_gone(other.peer.pid, other.peer.boot_id, other.peer.pid_namespace)) return;
-  throw Error(
-      ErrorCode::already_initialized,
-      fmt::format("rank {} (pid {} on {}) has already joined: this rank was started twice, or restarted under the "
-                  "same COL_JOB_ID and COL_RESTART_COUNT; end the other process or start the job under a new id",
-                  other.peer.rank, other.peer.pid, other.peer.hostname),
-      group_, self_.peer.rank);
+  throw has_already_joined(group_, other.peer);
 }
 
 // The counter comes after the announcement: rank 0 then either has not seen that, or sees that it may be gone.
 void Attempt::withdraw() noexcept {
   if (!announced_) return;
+  const store::CallLimit limit(kStoreTime);
   try {
     scope_.erase(member_key(self_.peer.rank));
     scope_.add(kTakenBack, 1);
@@ -288,7 +295,8 @@ void Attempt::decline() {
     ask(calls);
     if (!is_announced(calls.front())) wait_.check();
   }
-  if (self_.peer.rank == 0) scope_.set(lack_key(self_), encode_error(*disagreement(group_, {{0, self_}})));
+  if (self_.peer.rank == 0)
+    ask({.kind = Kind::set, .key = lack_key(self_), .value = encode_error(*disagreement(group_, {{0, self_}}))});
 }
 
 // ---- Rank 0
@@ -362,9 +370,9 @@ void Attempt::say_missing() {
   describe_missing();
   std::string text = word_of(missing());
   if (text == said_) return;
-  scope_.set(kMissing, text);
+  said_any_ = true;  // a word whose answer was late may stand there, too
+  ask({.kind = Kind::set, .key = std::string(kMissing), .value = text});
   said_ = std::move(text);
-  said_any_ = true;
 }
 
 // Whether all announcements are still those that were read; forgets those that are not. They are only read again if
@@ -390,9 +398,8 @@ Roster Attempt::answer() {
   for (auto& [rank, member] : members_) roster.members.push_back(member);
   const std::string text = encode_roster(roster.token, roster.members);
 
-  std::vector<PeerInfo> peers;
-  for (const Member& member : roster.members) peers.push_back(member.peer);
-  const std::vector<int> hosts = hosts_of(peers);
+  for (const Member& member : roster.members) roster.peers.push_back(member.peer);
+  const std::vector<int> hosts = hosts_of(roster.peers);
   std::map<int, Welcome> leaders;  // by rank
   std::map<int, int> leader_of;    // by host
   for (const Member& member : roster.members) {
@@ -462,7 +469,7 @@ void Attempt::refuse_unreadable(int rank) {
                                 "one version on all hosts",
                                 rank, own_version()),
                     group_, rank);
-  scope_.set(kRefused, encode_error(error));
+  ask({.kind = Kind::set, .key = std::string(kRefused), .value = encode_error(error)});
   throw error;
 }
 
@@ -517,12 +524,13 @@ std::optional<std::string> Attempt::look() {
 void Attempt::speak_for_rank_0() {
   if (!said_any_) {
     said_ = word_of({});
-    said_any_ = !scope_.compare_set(kMissing, std::nullopt, said_);
+    said_any_ = !ask({.kind = Kind::compare_set, .key = std::string(kMissing), .value = said_});
     if (!said_any_) return;  // another one was faster
   }
   collect(self_.world_size);
   std::string text = word_of(missing());
-  if (scope_.compare_set(kMissing, said_, text) == said_) said_ = std::move(text);
+  if (ask({.kind = Kind::compare_set, .key = std::string(kMissing), .value = text, .expected = said_}) == said_)
+    said_ = std::move(text);
 }
 
 Roster Attempt::welcome(const std::string& answer) {

@@ -32,6 +32,7 @@ struct Roster {
   std::uint64_t token = 0;                   // equal on all members, and on no other process ever
   std::vector<Member> members;               // in rank order
   std::vector<std::uint64_t> answered = {};  // rank 0: the nonces of those it has answered
+  std::vector<PeerInfo> peers = {};          // rank 0: the members, as they have announced themselves
   core::UniqueFd shared = {};                // the roster, for ranks of this host: open until all have read it
 };
 

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "core/clock/this_process.hpp"
+
 namespace col::group {
 namespace {
 
@@ -29,8 +31,8 @@ core::UniqueFd share_text(std::string_view text) noexcept {
 
 std::optional<std::string> shared_text(std::int64_t pid, int descriptor) {
   // Nonblocking, should it have become a FIFO.
-  const core::UniqueFd file(
-      ::open(fmt::format("/proc/{}/fd/{}", pid, descriptor).c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  const core::UniqueFd file(::open(fmt::format("{}/fd/{}", core::process_directory(pid), descriptor).c_str(),
+                                   O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
       static_cast<std::size_t>(status.st_size) > kMostBytes)

@@ -75,7 +75,7 @@ PendingPtr Collectives::start(const Call& call, const Options& options) {
     const bool is_native = !pending->decision->plan && lanes_.gpu_of(pending->channel) == nullptr;
     if (is_native && pending->may_come_again()) keep(pending);
   }
-  flight_.progress_all();
+  flight_.progress_all(Flight::kGlance);
   return pending;
 }
 

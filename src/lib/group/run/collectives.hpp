@@ -65,7 +65,7 @@ class Collectives {
   void run_in_pieces(Lane& lane, const Request& request, const Options& options, std::size_t elements);
   PendingPtr begin_piece(Lane& lane, Request&& request, const Options& options, Piece piece);
   void fetch_ahead(Pending& pending);
-  void run_piece(const PendingPtr& piece);
+  void run_piece(const PendingPtr& piece, const Deadline& deadline);
 
   Core& core_;
   Lanes& lanes_;

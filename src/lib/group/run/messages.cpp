@@ -37,7 +37,8 @@ bool Messages::exchange_at_once(const Leg& leg, const Options& options) {
       Staging::is_needed(leg.view, own.device) || !Composite::current().empty())
     return false;
   core_.check_name(options.group);
-  if (!is_alike(leg)) check_leg(leg);
+  if (!is_alike(leg) || (!leg.sending && leg.destination != checked_)) check_leg(leg);
+  if (!leg.sending) checked_ = leg.destination;
   if (leg.view.data == nullptr && leg.view.count > 0) return false;
   const Alike& alike = this->alike(leg);
   const Collective op = leg.sending ? Collective::send : Collective::recv;
@@ -95,7 +96,7 @@ PendingPtr Messages::start(std::string_view name, std::vector<Leg> legs, const O
   const Use use(access_);
   PendingPtr pending = begin(name, std::move(legs), options, false);
   if (!pending->has_ended()) flight_.note_start(*pending);
-  if (!flight_.holds_back_messages()) flight_.progress_all();
+  flight_.progress_all(Flight::kGlance);
   return pending;
 }
 
@@ -109,6 +110,7 @@ Channel* Messages::channel_for(const Leg& leg) const {
 void Messages::check_leg(const Leg& leg) const {
   if (!leg.from_any) check_peer(leg.peer, leg.sending ? "destination" : "source", core_.shape());
   check_tensor(leg.view, leg.sending ? "what is sent" : "what is received", core_.shape());
+  if (!leg.sending) check_written(leg.view, "the buffer to receive into", core_.shape());
   if (lanes_.hosted() != nullptr && leg.from_any && leg.tag == 0)
     throw core_.own_error(
         ErrorCode::invalid_argument,
@@ -214,7 +216,7 @@ void Messages::post(const PendingPtr& pending) {
     mailbox_.send_to_self(leg);
     to_self = true;
   }
-  if (to_self) flight_.progress_all();
+  if (to_self) flight_.progress_all(Flight::kLook);  // earlier messages begin with those of this call, or later
   flight_.add(pending);
   for (const bool sending : {false, true}) {
     for (Leg& leg : pending->legs) {

@@ -65,6 +65,7 @@ class Messages {
   Access& access_;
   const Starter& starter_;
   Alike sent_ = {}, received_ = {};  // the last one at once
+  const void* checked_ = nullptr;    // where that one was received
 };
 
 }  // namespace col::group

@@ -47,15 +47,13 @@ void Collectives::run_in_pieces(Lane& lane, const Request& request, const Option
   const auto await_first = [&] {
     const PendingPtr first = in_flight.front();
     in_flight.pop_front();
-    first->timeout = time_left();
-    flight_.await(*first);
+    flight_.await_part(*first, deadline);
   };
   std::deque<PendingPtr> begun;  // of a backend's own collective: those that run when their turn has come
   const auto run_first = [&] {
     const PendingPtr first = begun.front();
     begun.pop_front();
-    first->timeout = time_left();
-    run_piece(first);
+    run_piece(first, deadline);
     in_flight.push_back(first);
   };
   for (std::size_t first = 0; first < whole; first += elements) {
@@ -102,9 +100,9 @@ void Collectives::fetch_ahead(Pending& pending) {
 }
 
 // As Starter::run_native(), but that what comes back is copied while the next piece runs.
-void Collectives::run_piece(const PendingPtr& piece) {
+void Collectives::run_piece(const PendingPtr& piece, const Deadline& deadline) {
   Diagnosis diagnosis = piece->diagnose(core_.surroundings());
-  WaitContext wait = core_.waiting(piece->timeout, &diagnosis);
+  WaitContext wait = core_.waiting(deadline, &diagnosis);
   try {
     core_.pass_fault(piece->sequence);
     if (piece->staging) Flight::await_copies(*piece->staging, wait);

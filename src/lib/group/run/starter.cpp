@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/clock/clock.hpp"
 #include "core/hash.hpp"
 #include "core/job/record_words.hpp"
 #include "core/kernels/reduce.hpp"
@@ -175,6 +176,8 @@ void Starter::announce(Pending& pending, bool may_be_brief) {
   pending.began = timeline != nullptr ? timeline->ticks() : 0;
   pending.started = pending.form.asynchronous;
   core_.surroundings().history.add(pending, sequence_);
+  if (Announced* const announced = core_.surroundings().announced.get())
+    announced->collective(sequence_, pending.fingerprint);
   if (may_be_brief && flight_.active().empty())
     flight_.record_briefly(pending, pending.request.collective);
   else
@@ -182,23 +185,28 @@ void Starter::announce(Pending& pending, bool may_be_brief) {
   if (pending.form.asynchronous)
     flight_.note_start(pending);
   else if (common_view(pending.request).bytes() >= kLong)
-    pending.began_ns = core::exact_ns();
+    pending.began_ns = core::clock_ns();
   // Nobody waits for a call in a graph: it is compared when it becomes part of it, and no more when that runs.
   if (core_.settings().compare_first || pending.request.is_captured) {
     Diagnosis diagnosis = pending.diagnose(core_.surroundings());
-    WaitContext wait = core_.waiting(Deadline::after(pending.timeout), &diagnosis);
+    diagnosis.tell_others();
+    WaitContext wait = core_.waiting(pending.timeout, &diagnosis);
+    wait.before_waiting([this, &pending] { flight_.on_wait(pending); });
     try {
       // Peers may need what is in flight here before they come to this call.
       diagnosis.compare_first(wait, [this] { flight_.progress_all(); });
     } catch (...) {
       core_.fail_with_current(diagnosis, pending.name);
     }
+    diagnosis.withdraw();
+    wait.resume();
+    if (!pending.form.asynchronous) pending.spent = pending.timeout - wait.deadline().remaining();
   }
 }
 
 void Starter::start_native(const PendingPtr& pending) {
   LateDiagnosis diagnosis(core_.surroundings(), *pending);
-  WaitContext wait = core_.waiting(pending->timeout, &diagnosis);
+  WaitContext wait = core_.waiting(pending->timeout, &diagnosis, pending->spent);
   // The backend of the GPUs may wait for the peers before it starts, and these for what runs over the host.
   if (lanes_.hosted() != nullptr) wait.meanwhile([this] { flight_.progress_hosted(); });
   try {
@@ -225,13 +233,14 @@ void Starter::run_native(const PendingPtr& call) {
   Pending& pending = *call;
   if (!pending.decision->starts) flight_.await_collectives();
   LateDiagnosis diagnosis(core_.surroundings(), pending);
-  WaitContext wait = core_.waiting(pending.timeout, &diagnosis);
+  WaitContext wait = core_.waiting(pending.timeout, &diagnosis, pending.spent);
   wait.before_waiting([this, &pending] { flight_.on_wait(pending); });
   try {
     // It has no steps that could be counted from here: a fault strikes at its begin.
     core_.pass_fault(pending.sequence);
     Flight::fetch(pending, wait);
     pending.channel->native(pending.request, wait);
+    flight_.await_alike(wait);
     Flight::give_back(pending, wait);
     flight_.finish(pending);
     flight_.end_record(pending);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/joined.hpp"
 #include "core/nearest_name.hpp"
 
 namespace col::group {
@@ -30,7 +31,7 @@ std::string collective_hint(std::string_view misspelt) {
     if (has_algorithms(collective)) names.push_back(to_string(collective));
   }
   const std::string hint = core::did_you_mean(misspelt, names);
-  return hint.empty() ? fmt::format("; use one of {}", fmt::join(names, ", ")) : hint;
+  return hint.empty() ? fmt::format("; use one of {}", core::joined(names, ", ")) : hint;
 }
 
 }  // namespace col::group

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <col/select.hpp>
 
 #include "core/byte_size.hpp"
+#include "core/joined.hpp"
 #include "core/text_file.hpp"
 #include "group/select/built_in.hpp"
 #include "group/select/collective_name.hpp"
@@ -165,7 +165,7 @@ std::string selection_to_json(std::span<const SelectionRule> rules, const Select
       "}},\n"
       "  \"rules\": [\n    {}\n  ]\n}}\n",
       kTableVersion, core::json_line(evidence.machine), core::json_line(evidence.date),
-      core::json_line(evidence.command), fmt::join(lines, ",\n    "));
+      core::json_line(evidence.command), core::joined(lines, ",\n    "));
 }
 
 SelectionTable SelectionTable::parse(std::string_view text, std::string source) {

@@ -257,7 +257,7 @@ COL_API void col_context_free(col_context* context);
 
 /* Joins group "default" of all ranks of the job, as the environment gives them (see col_context_from_environment). A
  * second call gives a handle to the same group. Blocks until all ranks have joined, for COL_TIMEOUT at most, else 5
- * minutes. Errors as for col_group_init(). */
+ * minutes. Errors as for col_group_init(); not_initialized in a process that was forked from a rank. */
 COL_API int32_t col_init(col_group** group, col_error** error);
 /* Call it when this rank is done: as col_context_finalize(), for the context of the process. Its peers then know that
  * it did not crash. */
@@ -316,7 +316,9 @@ COL_API int32_t col_group_shrink(col_group* group, const int32_t* excluded, size
 /* Leaves the group. Not collective. Ends what is in flight here, which takes a few seconds at most. Later calls on any
  * handle to the group are not_initialized. Errors: mismatch, as for col_context_finalize(). */
 COL_API int32_t col_group_destroy(col_group* group, col_error** error);
-/* Frees the handle alone: the group stays, and col_group_get() finds it. */
+/* Frees the handle. A group that the program has named stays, and col_group_get() finds it. One that got its name from
+ * col_group_split(), col_group_dup() or col_group_shrink() goes with its last handle and its last work, as class Group
+ * in <col/group.hpp> says. */
 COL_API void col_group_free(col_group* group);
 
 /* ---- Data and options -------------------------------------------------------------------------------------------- */

@@ -40,6 +40,10 @@ struct COL_EXPORT GroupSpec {
   // a mismatch. invalid_argument: an unknown name, or a value that does not fit. unavailable: this NCCL is too old for
   // it. Sub-groups inherit them. Other backends do not look at them.
   std::string nccl_settings = {};
+  // True: the context keeps the group until it is destroyed, and finds it by its name. False: the name only tells the
+  // ranks which group they make. The group is left with its last handle and the last Work of it; Group says how. No
+  // other process finds it by its name. Ranks need not agree on it.
+  bool is_kept = true;
 };
 
 // The place of this process in its job, or of this thread if threads play the ranks. from_environment() fills it from
@@ -95,7 +99,8 @@ struct COL_EXPORT ContextSpec {
   // under a job_id, after an earlier one has ended, works, too; but a lone rank that is started again waits in vain.
   //
   // Collective: blocks until all ranks have come, for `timeout` at most (zero: 5 minutes), which also becomes the
-  // context's. `interrupt` can end this wait too, and becomes the context's. A rank makes three calls to the store if
+  // context's. What has brought the store may have `spent` a part of it: errors then still name the whole.
+  // `interrupt` can end this wait too, and becomes the context's. A rank makes three calls to the store if
   // the others are there; rank 0 makes two for each rank. Some short keys for each host stay in the store. Thread safe.
   // After a failure, all ranks may call it again.
   //
@@ -104,7 +109,7 @@ struct COL_EXPORT ContextSpec {
   // timeout that names the ranks that did not come, peer_lost (a rank of this host ended during the meeting), io,
   // resource.
   static ContextSpec meet(std::shared_ptr<Store> store, int rank, int world_size, std::string job_id = {},
-                          Duration timeout = {}, Interrupt interrupt = {});
+                          Duration timeout = {}, Interrupt interrupt = {}, Duration spent = {});
 };
 
 // A registry of groups, with the store and the settings to make them. A process has one, made from the environment at
@@ -119,6 +124,10 @@ class COL_EXPORT Context {
   Context& operator=(const Context&) = delete;
 
   // The context of the innermost Scope in this thread, else the context of the process.
+  //
+  // A process that was forked from a rank is no rank. In it, a context of the parent has no groups, and makes none
+  // (not_initialized), as long as the environment is that of the parent. With variables of its own, which it sets
+  // before its first call, and after a world of one, the child gets a context of its own here.
   static Context& current();
 
   // What the context of the process gets beside what the environment says: ContextSpec::interrupt and serialize. For

@@ -92,7 +92,12 @@
 
 namespace col {
 
+class Group;
+
 namespace detail {
+// For languages that collect garbage: whether the program lets go of a group by `last` that its context keeps, and may
+// have forgotten. It has made calls on the group, has not destroyed it, and has never asked for it by its name.
+COL_EXPORT bool is_forgotten(const Group& last);
 // Throws mismatch unless `bytes` is the size of one object of `unit` bytes (exact), or a multiple of it (not exact).
 COL_EXPORT void check_object_size(std::size_t bytes, std::size_t unit, bool exact);
 }  // namespace detail
@@ -134,6 +139,11 @@ struct Call {
 };
 
 // A named, ordered set of ranks. Group is a cheap handle: copies stand for the same group.
+//
+// A group that the program has named stays until it is destroyed (destroy(), finalize()), as its name finds it. One
+// that got its name here (split(), dup(), shrink() without a name) goes with its last handle and its last Work, as by
+// destroy(). But this rank then says nothing to the others: who calls the group once more loses a peer. So a program
+// that ends without finalize() is lost to them, although it has let go of all its handles.
 class COL_EXPORT Group {
  public:
   class State;  // internal
@@ -416,6 +426,7 @@ class COL_EXPORT Group {
   friend class Context;
   friend class RegisteredMemory;
   friend class Work;
+  friend bool detail::is_forgotten(const Group& last);
   explicit Group(std::shared_ptr<State> state);
   State& state() const;
   // The object forms call these.
@@ -425,7 +436,7 @@ class COL_EXPORT Group {
   std::vector<std::byte> scatter_bytes(const std::vector<std::span<const std::byte>>& blocks, const Options& options);
   void send_bytes(std::span<const std::byte> bytes, int destination, const Options& options);
   std::vector<std::byte> recv_bytes(int source, const Options& options);
-  std::shared_ptr<State> state_;  // shared by all copies of the handle, and by the registry of the context
+  std::shared_ptr<State> state_;  // shared by all copies of the handle, its Works, and the context if that keeps it
 };
 
 // ---- The named collectives as calls ---------------------------------------------------------------------------------
@@ -551,7 +562,8 @@ struct InitOptions {
   Duration timeout = {};  // for making the group, and for its calls; zero: the context's
 };
 // Joins group "default" with the ranks that the environment gives (from colrun or another launcher: see
-// ContextSpec::from_environment), else as a world of one. A second call returns the same group.
+// ContextSpec::from_environment), else as a world of one. A second call returns the same group. In a process that was
+// forked from a rank, not_initialized: see Context::current().
 COL_EXPORT Group init(const InitOptions& options = {});
 // Context::finalize() of the current context. Call it when a rank is done: its peers then know that it did not crash.
 COL_EXPORT void finalize();

@@ -32,11 +32,21 @@ struct RecordLayout;
 // A point in time on the monotonic clock. It is a value, and always finite.
 class COL_EXPORT Deadline {
  public:
-  using Clock = std::chrono::steady_clock;
+  // The monotonic clock, with the times of std::chrono::steady_clock. (Tests of the library put a simulated one in its
+  // place.)
+  struct COL_EXPORT Clock {
+    using time_point = std::chrono::steady_clock::time_point;
+    using duration = time_point::duration;
+    using rep = duration::rep;
+    using period = duration::period;
+    static constexpr bool is_steady = true;
 
-  // `budget` from now. The budget is capped at kMaxBudget, so that arithmetic with it cannot overflow. A negative one
-  // counts as zero.
-  static Deadline after(Duration budget) noexcept;
+    static time_point now() noexcept;
+  };
+
+  // `budget` from now; what came before may have `spent` a part of it. The budget is capped at kMaxBudget, so that
+  // arithmetic with it cannot overflow. A negative one counts as zero.
+  static Deadline after(Duration budget, Duration spent = Duration::zero()) noexcept;
   // A deadline whose time has not begun yet. It counts as expired until it is replaced.
   static Deadline of(Duration budget) noexcept { return {Clock::time_point(), budget}; }
   static constexpr Duration kMaxBudget = std::chrono::hours(24 * 365);

@@ -92,6 +92,8 @@ class COL_EXPORT RegisteredMemory {
 namespace detail {
 // As free(), for destructors: memory that cannot be freed is kept, and a warning is logged.
 COL_EXPORT void free_or_keep(void* memory) noexcept;
+// For bindings that copy a result to where the program wants it: throws invalid_argument if no call may write there.
+COL_EXPORT void check_writable(const void* memory, std::size_t bytes, const char* what);
 }  // namespace detail
 
 // For containers:  std::vector<float, col::Allocator<float>> gradients(n, col::Allocator<float>(world));

@@ -82,9 +82,9 @@ COL_EXPORT std::string store_job(std::string_view job_id, int restart);
 
 // The addresses on which a server should listen, so that a client that is told `host` can connect, and nobody else.
 // They are those addresses of this host, in digits, that `host` is or stands for. An empty list means all addresses: if
-// `host` is empty, or if it is a name for which this host knows only its loopback address (Debian uses 127.0.1.1; other
-// hosts know another address for the name). Nothing, if none of the addresses of `host` belongs to this host. May ask a
-// name server.
+// `host` is empty or "*", or if it is a name for which this host knows only its loopback address (Debian uses
+// 127.0.1.1; other hosts know another address for the name). Nothing, if none of the addresses of `host` belongs to
+// this host. May ask a name server.
 COL_EXPORT std::optional<std::vector<std::string>> listen_addresses(const std::string& host);
 
 struct StoreServerSpec {
@@ -123,6 +123,9 @@ class COL_EXPORT StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   int port() const noexcept;
+  // "tcp://host:port", for open_store() of the others: with the host of the spec; if that means all addresses (empty,
+  // *, 0.0.0.0, ::), with the address by which this host reaches others, or its loopback address if it reaches none.
+  std::string url() const;
   // The number of clients that are connected now. A client that has ended, in any way, soon stops to count. So a
   // process that serves others can see when they have left.
   std::size_t connections() const noexcept;

@@ -34,6 +34,9 @@ class [[nodiscard]] [[gnu::visibility("default")]] Work {  // gcc 12 takes COL_E
   void wait();
   // The same for `budget` at most. Returns false if the operation has not ended by then; it goes on.
   bool wait_for(Duration budget);
+  // For a wait_for() that has returned false: the timeout, as wait() would throw it, with the ranks that are missing.
+  // It breaks nothing. `waited` is for its text. Throws as wait_for().
+  Error overdue(Duration waited);
   // Returns whether the operation has ended. Does not block. Throws the operation's error.
   bool test();
   // For an operation on the memory of GPUs in a group of GPUs (backend nccl): makes what `stream` gets from now on come

@@ -45,7 +45,7 @@ double allreduce_ring_pipelined(const CostTerms& t) {
   return (t.p - 1) * (t.message(segment) + (segments - 1) * slower + t.add(segment) + t.message(block));
 }
 
-double ring_on_nodes(NodeClocks& clocks) {
+double pipelined_on_nodes(NodeClocks& clocks) {
   return allreduce_ring_pipelined(clocks.terms_of_ring(clocks.block()));
 }
 
@@ -60,7 +60,7 @@ extern constinit const Algorithm ring_pipelined = {
     .build = build_ring_pipelined,
     .cost = {.text = "(p-1)(S+1)α + 2fnβ + fnγ/S, adding being faster than the wire",
              .seconds = allreduce_ring_pipelined,
-             .on_nodes = ring_on_nodes},
+             .on_nodes = pipelined_on_nodes},
 };
 
 }  // namespace col::plan::allreduce

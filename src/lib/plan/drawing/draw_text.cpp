@@ -10,10 +10,10 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <col/plan.hpp>
 
+#include "core/joined.hpp"
 #include "plan/drawing/trace.hpp"
 
 namespace col {
@@ -119,7 +119,7 @@ std::string listing(const PlanProblem& problem, const drawing::Trace& trace) {
   for (std::size_t round = 0; round < trace.rounds; ++round) {
     text += fmt::format("round {}\n", round);
     for (; message != trace.messages.end() && message->round == round; ++message)
-      text += fmt::format("{:>6} {}\n", message->from, fmt::join(cell(problem, *message, kWidest), "\n       "));
+      text += fmt::format("{:>6} {}\n", message->from, core::joined(cell(problem, *message, kWidest), "\n       "));
   }
   return text;
 }

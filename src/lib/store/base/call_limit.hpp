@@ -12,7 +12,9 @@ class CallLimit {
  public:
   // Limits all calls of this thread together, from now until the end of the object. An outer limit that ends sooner
   // stays in force.
-  explicit CallLimit(Duration budget) noexcept : outer_(limit) { limit = bound(Deadline::after(budget)); }
+  explicit CallLimit(Duration budget) noexcept : CallLimit(Deadline::after(budget)) {}
+  // The same, until that of a wait, whose time a timeout then names.
+  explicit CallLimit(Deadline deadline) noexcept : outer_(limit) { limit = bound(deadline); }
   ~CallLimit() { limit = outer_; }
   CallLimit(const CallLimit&) = delete;
   CallLimit& operator=(const CallLimit&) = delete;

@@ -10,7 +10,7 @@
 #include <col/job.hpp>
 #include <col/store.hpp>
 
-#include "core/module_export.hpp"
+#include "core/export/module_export.hpp"
 
 namespace col::store {
 

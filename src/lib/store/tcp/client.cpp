@@ -22,6 +22,7 @@
 #include <col/error.hpp>
 #include <col/store.hpp>
 
+#include "core/clock/clock.hpp"
 #include "core/fork_guard.hpp"
 #include "store/base/call_limit.hpp"
 #include "store/base/run.hpp"
@@ -218,7 +219,7 @@ class TcpStore final : public Store, public RunExtension {
       if (error.code() != ErrorCode::io) throw;
     }
     // A server that strangers crowd may have dropped it before it could say who it is.
-    poll_for(-1, 0, std::min(kRetryPause, patience.slice()));
+    core::sleep_for(std::min(kRetryPause, patience.slice()));
     patience.check();
     return std::make_unique<Connection>(endpoint_, token_, job_, patience, true);
   }
@@ -232,7 +233,7 @@ class TcpStore final : public Store, public RunExtension {
         if (error.code() != ErrorCode::io) throw;
       }
       patience.check();
-      poll_for(-1, 0, std::min(kRetryPause, patience.slice()));
+      core::sleep_for(std::min(kRetryPause, patience.slice()));
     }
   }
 

@@ -16,6 +16,7 @@
 #include <col/error.hpp>
 #include <col/proof.hpp>
 
+#include "core/clock/clock.hpp"
 #include "store/base/text.hpp"
 
 namespace col::store::tcp {
@@ -172,7 +173,7 @@ bool Connection::receive_some(Patience& patience) {
   while (true) {
     // The kernel's own wait saves a call to poll, when there is time for it.
     const Duration slice = patience.slice();
-    const bool blocks = slice >= kReceiveTimeout;
+    const bool blocks = slice >= kReceiveTimeout && core::scheduler() == nullptr;
     if (blocks || poll_for(fd_.get(), POLLIN, slice)) {
       const ssize_t got = ::recv(fd_.get(), chunk.data(), chunk.size(), blocks ? 0 : MSG_DONTWAIT);
       if (got > 0) {

@@ -20,6 +20,7 @@
 
 #include <col/types.hpp>
 
+#include "core/clock/clock.hpp"
 #include "store/tcp/budget.hpp"
 #include "store/tcp/database.hpp"
 #include "store/tcp/message_reader.hpp"
@@ -28,7 +29,7 @@
 
 namespace col::store::tcp {
 
-using Time = std::chrono::steady_clock::time_point;
+using Time = core::Clock::time_point;
 using SessionId = std::uint64_t;
 
 struct EngineLimits {

@@ -15,6 +15,7 @@
 #include <col/error.hpp>
 #include <col/store.hpp>
 
+#include "core/clock/scheduler.hpp"
 #include "store/tcp/endpoint.hpp"
 
 namespace col {
@@ -68,9 +69,56 @@ core::UniqueFd listen_at(const std::string& address, int port, std::string& why)
   return {};
 }
 
+// In words, and not by an address. The resolver takes "*" for the loopback address, or for all.
+bool is_any(const std::string& host) {
+  return host.empty() || host == "*";
+}
+
+// Nothing if `host` is not a wildcard; else its family, and AF_UNSPEC for both.
+std::optional<int> wildcard_family(const std::string& host) {
+  if (is_any(host)) return AF_UNSPEC;
+  std::string why;
+  const Addresses address = resolve(host, 0, AI_NUMERICHOST, why);
+  if (!address) return std::nullopt;
+  if (address->ai_family == AF_INET)
+    return reinterpret_cast<const sockaddr_in*>(address->ai_addr)->sin_addr.s_addr == INADDR_ANY
+               ? std::optional(AF_INET)
+               : std::nullopt;
+  const auto& six = reinterpret_cast<const sockaddr_in6*>(address->ai_addr)->sin6_addr;
+  return address->ai_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&six) ? std::optional(AF_UNSPEC) : std::nullopt;
+}
+
+// The address of this host on the way to `other`, to which nothing is sent; empty if there is no way.
+std::string address_towards(const std::string& other) {
+  std::string why;
+  const Addresses address = resolve(other, 9, AI_NUMERICHOST, why);
+  if (!address) return {};
+  const core::UniqueFd probe(::socket(address->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage own{};
+  socklen_t size = sizeof own;
+  if (!probe || ::connect(probe.get(), address->ai_addr, address->ai_addrlen) != 0 ||
+      ::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&own), &size) != 0)
+    return {};
+  return numeric_address(reinterpret_cast<const sockaddr*>(&own), size);
+}
+
 }  // namespace
 
+std::string host_for_others(const std::string& host) {
+  const std::optional<int> family = wildcard_family(host);
+  if (!family) return host;
+  // Addresses for documents, at which nobody is: the way to them is that to any other network.
+  std::string own = address_towards("192.0.2.1");
+  if (own.empty() && *family == AF_UNSPEC) own = address_towards("2001:db8::1");
+  return own.empty() ? "127.0.0.1" : own;
+}
+
 Listener listen_on(const std::string& host, int port) {
+  if (core::Scheduler* const simulated = core::scheduler()) {
+    Listener listener{.sockets = {}, .port = port};
+    listener.sockets.emplace_back(simulated->listen(host, port));
+    return listener;
+  }
   std::vector<std::string> addresses = listen_addresses(host).value_or(std::vector{host});
   if (addresses.empty()) addresses.emplace_back();  // all
   Listener listener{.sockets = {}, .port = port};
@@ -94,7 +142,7 @@ Listener listen_on(const std::string& host, int port) {
 std::optional<std::vector<std::string>> listen_addresses(const std::string& host) {
   using namespace store::tcp;
   std::vector<std::string> own;
-  if (host.empty()) return own;
+  if (is_any(host)) return own;
   bool is_elsewhere = true, all_loopback = true;
   std::string why;
   const Addresses addresses = resolve(host, 0, 0, why);

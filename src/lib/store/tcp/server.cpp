@@ -18,7 +18,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -29,8 +28,10 @@
 #include <col/proof.hpp>
 #include <col/store.hpp>
 
+#include "core/clock/lock.hpp"
 #include "core/log.hpp"
 #include "core/unique_fd.hpp"
+#include "store/tcp/endpoint.hpp"
 #include "store/tcp/engine.hpp"
 #include "store/tcp/handshake.hpp"
 #include "store/tcp/protocol.hpp"
@@ -92,6 +93,7 @@ class StoreServer::Impl {
   ~Impl() { stop(); }
 
   int port() const noexcept { return listener_.port; }
+  std::string url() const { return Endpoint{host_, listener_.port}.url(); }
   std::size_t connections() const noexcept { return connections_.load(std::memory_order_relaxed); }
   void stop() noexcept;
   // In a forked child there is no thread to end.
@@ -108,7 +110,7 @@ class StoreServer::Impl {
   void start_thread();
   void run() noexcept;
   void turn();
-  int sleep_ms() const noexcept;
+  Duration sleep() const noexcept;
   void accept_all();
   bool accept_one(int listener);
   void accept_beyond_limit(int listener);
@@ -127,6 +129,7 @@ class StoreServer::Impl {
   const std::size_t max_connections_;
   Engine engine_;
   Listener listener_;
+  const std::string host_;  // as others find it
   core::UniqueFd stop_event_;
   core::UniqueFd epoll_;
   core::UniqueFd spare_;  // given up for a moment to turn a client away when descriptors run out
@@ -140,7 +143,7 @@ class StoreServer::Impl {
   bool accepting_ = true;
   bool has_said_stranger_ = false;
   pid_t owner_;
-  std::thread thread_;
+  core::Thread thread_;
 };
 
 StoreServer::Impl::Impl(const StoreServerSpec& spec)
@@ -151,6 +154,7 @@ StoreServer::Impl::Impl(const StoreServerSpec& spec)
                .stall_timeout = spec.stall_timeout},
               spec.token, spec.job),
       listener_(checked_listen(spec)),
+      host_(host_for_others(spec.host)),
       stop_event_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "make an event")),
       epoll_(checked(::epoll_create1(EPOLL_CLOEXEC), "make an epoll instance")),
       spare_(open_spare()),
@@ -170,7 +174,7 @@ void StoreServer::Impl::start_thread() {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    thread_ = std::thread([this] { run(); });
+    thread_ = core::Thread([this] { run(); });
   } catch (const std::system_error& error) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     errno = error.code().value();
@@ -195,8 +199,8 @@ void StoreServer::Impl::run() noexcept {
   ::pthread_setname_np(::pthread_self(), "col-store");
   std::array<epoll_event, kEventsAtOnce> events{};
   while (true) {
-    const int count = ::epoll_wait(epoll_.get(), events.data(), kEventsAtOnce, sleep_ms());
-    now_ = std::chrono::steady_clock::now();
+    const int count = core::epoll_for(epoll_.get(), events, sleep());
+    now_ = core::Clock::now();
     for (int i = 0; i < count; ++i) {
       const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
       if (id == kStopId) return;
@@ -233,13 +237,12 @@ void StoreServer::Impl::turn() {
   flush_changed();
 }
 
-int StoreServer::Impl::sleep_ms() const noexcept {
+Duration StoreServer::Impl::sleep() const noexcept {
   Time until = Time::max();
   if (sweeps_) until = next_sweep_;
   if (!accepting_) until = std::min(until, accept_again_);
-  if (until == Time::max()) return -1;  // the stop event ends it
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
-  return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+  if (until == Time::max()) return Duration::max();  // the stop event ends it
+  return until - core::Clock::now();
 }
 
 void StoreServer::Impl::accept_all() {
@@ -409,6 +412,10 @@ StoreServer::StoreServer(const StoreServerSpec& spec) : impl_(std::make_unique<I
 StoreServer::~StoreServer() {
   // A forked child has no thread to join; its copy of the descriptors is closed when it ends.
   if (impl_ && impl_->is_of_another_process()) (void)impl_.release();
+}
+
+std::string StoreServer::url() const {
+  return impl_->url();
 }
 
 int StoreServer::port() const noexcept {

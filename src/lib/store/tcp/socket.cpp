@@ -14,7 +14,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <ctime>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -23,6 +22,7 @@
 
 #include <col/error.hpp>
 
+#include "core/clock/clock.hpp"
 #include "core/duration.hpp"
 #include "store/base/text.hpp"
 
@@ -88,8 +88,21 @@ void make_blocking(int fd) noexcept {
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 }
 
-void sleep_for(Duration duration) noexcept {
-  poll_for(-1, 0, duration);
+core::UniqueFd try_once(const Endpoint& endpoint, Patience& patience, std::string& why) {
+  if (core::Scheduler* const simulated = core::scheduler()) {
+    core::UniqueFd fd(simulated->connect(endpoint.host, endpoint.port));
+    if (!fd) why = text_of(errno);
+    return fd;
+  }
+  const Addresses addresses = resolve(endpoint.host, endpoint.port, 0, why);
+  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
+    if (core::UniqueFd fd = try_address(*address, patience, why)) {
+      set_options(fd.get());
+      make_blocking(fd.get());
+      return fd;
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -145,23 +158,16 @@ void Patience::explain(std::string why) {
 }
 
 bool poll_for(int fd, short events, Duration budget) noexcept {
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  const timespec time{static_cast<time_t>(budget.count() / kSecond), static_cast<long>(budget.count() % kSecond)};
   pollfd entry{fd, events, 0};
-  return ::ppoll(&entry, fd < 0 ? 0 : 1, &time, nullptr) > 0;
+  return core::poll_for({&entry, 1}, budget) > 0;
 }
 
 core::UniqueFd connect_to(const Endpoint& endpoint, Patience& patience, bool once) {
   std::string why;
   for (Duration pause = kFirstRetry;; pause = std::min(2 * pause, kLongestRetry)) {
-    const Addresses addresses = resolve(endpoint.host, endpoint.port, 0, why);
-    for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
-      if (core::UniqueFd fd = try_address(*address, patience, why)) {
-        set_options(fd.get());
-        make_blocking(fd.get());
-        patience.explain({});
-        return fd;
-      }
+    if (core::UniqueFd fd = try_once(endpoint, patience, why)) {
+      patience.explain({});
+      return fd;
     }
     if (once)
       throw Error(ErrorCode::io, fmt::format("the store at {} cannot be reached any more ({}); its process has ended, "
@@ -169,7 +175,7 @@ core::UniqueFd connect_to(const Endpoint& endpoint, Patience& patience, bool onc
                                              endpoint.url(), why));
     patience.explain(why);
     patience.check();
-    sleep_for(std::min(pause, patience.slice()));
+    core::sleep_for(std::min(pause, patience.slice()));
   }
 }
 

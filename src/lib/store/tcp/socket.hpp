@@ -12,7 +12,7 @@
 
 #include <col/job.hpp>
 
-#include "core/module_export.hpp"
+#include "core/export/module_export.hpp"
 #include "core/unique_fd.hpp"
 #include "store/tcp/endpoint.hpp"
 
@@ -78,6 +78,8 @@ struct Listener {
 
 // Listens at listen_addresses(host); port 0: one that the kernel chooses. Throws io or resource.
 Listener listen_on(const std::string& host, int port);
+// The host that clients are told where a server listens at `host`: another one if that means all addresses.
+std::string host_for_others(const std::string& host);
 
 // An address in digits.
 std::string numeric_address(const sockaddr* address, socklen_t size);

@@ -11,17 +11,20 @@
 That import is all that changes in a program for Ray's own module. The same functions work without Ray, under colrun: they
 then use the groups of col.init(). Importing this package does not import Ray. docs/ray.md has more.
 
-calls.py has the calls, groups.py the groups of this process, rendezvous.py how their ranks find each other, declare.py the
+collective.py has the calls, groups.py the groups of this process, rendezvous.py how their ranks find each other, declare.py the
 groups that a driver declares, refs.py the calls that a driver makes on references, transport.py what moves tensors between
 actors, register.py the place of col inside Ray's own modules.
 """
 
-from .calls import (
+from __future__ import annotations
+
+from .backend_registry import register_collective_backend
+from .collective import (
     allgather, allgather_multigpu, allreduce, allreduce_multigpu, alltoall, barrier, broadcast, broadcast_multigpu,
-    create_subgroup, destroy_collective_group, gather, get_collective_group_size, get_group, get_group_handle, get_rank,
-    gloo_available, iallreduce, ibarrier, ibroadcast, init_collective_group, irecv, ireduce, is_backend_available,
-    is_group_initialized, isend, nccl_available, recv, recv_multigpu, reduce, reduce_multigpu, reducescatter,
-    reducescatter_multigpu, scatter, send, send_multigpu, synchronize,
+    create_subgroup, destroy_collective_group, destroy_group, gather, get_collective_group_size, get_group,
+    get_group_handle, get_rank, gloo_available, iallreduce, ibarrier, ibroadcast, init_collective_group, irecv, ireduce,
+    is_backend_available, is_group_initialized, isend, nccl_available, recv, recv_multigpu, reduce, reduce_multigpu,
+    reducescatter, reducescatter_multigpu, scatter, send, send_multigpu, synchronize,
 )
 from .declare import create_collective_group, declare_collective_group
 from .refs import (
@@ -31,13 +34,27 @@ from .refs import (
 from .register import register, runtime_env
 from .types import Backend, ReduceOp
 
+TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = [
     "Backend", "ReduceOp", "allgather", "allgather_multigpu", "allgather_refs", "allreduce", "allreduce_multigpu",
     "allreduce_refs", "alltoall", "alltoall_refs", "barrier", "broadcast", "broadcast_multigpu", "broadcast_refs",
-    "create_collective_group", "create_subgroup", "declare_collective_group", "destroy_collective_group", "gather",
-    "gather_refs", "get_collective_group_size", "get_group", "get_group_handle", "get_rank", "gloo_available",
-    "iallreduce", "ibarrier", "ibroadcast", "init_collective_group", "irecv", "ireduce", "is_backend_available",
-    "is_group_initialized", "isend", "nccl_available", "recv", "recv_multigpu", "recv_ref", "reduce", "reduce_multigpu",
-    "reduce_refs", "reducescatter", "reducescatter_multigpu", "reducescatter_refs", "register", "runtime_env",
-    "scatter", "scatter_refs", "send", "send_multigpu", "send_ref", "synchronize",
+    "create_collective_group", "create_subgroup", "declare_collective_group", "destroy_collective_group",
+    "destroy_group", "gather", "gather_refs", "get_collective_group_size", "get_group", "get_group_handle", "get_rank",
+    "gloo_available", "iallreduce", "ibarrier", "ibroadcast", "init_collective_group", "irecv", "ireduce",
+    "is_backend_available", "is_group_initialized", "isend", "nccl_available", "recv", "recv_multigpu", "recv_ref",
+    "reduce", "reduce_multigpu", "reduce_refs", "reducescatter", "reducescatter_multigpu", "reducescatter_refs",
+    "register", "register_collective_backend", "runtime_env", "scatter", "scatter_refs", "send", "send_multigpu",
+    "send_ref", "synchronize",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Ray's other modules, which `import ray.util.collective` has loaded; here they load when they are asked for."""
+    if name in ("collective_group", "const", "util"):
+        from importlib import import_module
+
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ..errors import NotInitialized, Timeout, Unavailable
+from ..errors import IoError, NotInitialized, Timeout, Unavailable
 
 TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
 if TYPE_CHECKING:
@@ -67,11 +67,17 @@ def own_actor_id() -> Optional[str]:
 # ---- The key-value store of Ray's head node. A call takes about half a millisecond.
 
 
-def _kv() -> ModuleType:
+def _kv(call: str, *arguments: Any, **more: Any) -> Any:
     connected_ray()
     from ray.experimental import internal_kv
 
-    return internal_kv
+    try:
+        return getattr(internal_kv, f"_internal_kv_{call}")(*arguments, namespace=_NAMESPACE, **more)
+    except Exception as error:  # each version of Ray has others
+        raise IoError(
+            f"Ray's key-value store, where ranks meet, does not answer ({error}); the head node has ended, or cannot be reached: "
+            "look at its GCS (`ray status`), and start the job again"
+        ) from error
 
 
 def _key(kind: str, group_name: str) -> bytes:
@@ -83,14 +89,14 @@ def put_record(kind: str, group_name: str, record: dict[str, Any], overwrite: bo
     import json
 
     value = json.dumps(record).encode()
-    existed = _kv()._internal_kv_put(_key(kind, group_name), value, overwrite=overwrite, namespace=_NAMESPACE)
+    existed = _kv("put", _key(kind, group_name), value, overwrite=overwrite)
     return overwrite or not existed
 
 
 def get_record(kind: str, group_name: str) -> Optional[dict[str, Any]]:
     import json
 
-    value = _kv()._internal_kv_get(_key(kind, group_name), namespace=_NAMESPACE)
+    value = _kv("get", _key(kind, group_name))
     return None if value is None else json.loads(value)
 
 
@@ -98,7 +104,7 @@ def delete_record(kind: str, group_name: str, record_id: str) -> None:
     """Deletes the record of that id; not one that has come in its place."""
     record = get_record(kind, group_name)
     if record is not None and record["id"] == record_id:
-        _kv()._internal_kv_del(_key(kind, group_name), namespace=_NAMESPACE)
+        _kv("del", _key(kind, group_name))
 
 
 # ---- Actors

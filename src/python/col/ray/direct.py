@@ -88,14 +88,19 @@ def check(task: Any) -> None:
         raise ActorDied(str(error)) from error
 
 
-def move(ref: Any, actor: Any) -> Any:
-    """A ref of new tensors on the actor, with the contents of those of the ref. The ref's own transport moves them. Does not
-    block."""
+def check_holds(actor: Any) -> None:
+    """Raises InvalidArgument if Ray has made the actor without the threads that transfers run in."""
     if not actor._ray_enable_tensor_transport:
         raise InvalidArgument(
             f"{actor} can hold no tensors of refs: its class needs a method with @ray.method(tensor_transport=\"COL\"), or "
             "@ray.remote(enable_tensor_transport=True)"
         )
+
+
+def move(ref: Any, actor: Any) -> Any:
+    """A ref of new tensors on the actor, with the contents of those of the ref. The ref's own transport moves them. Does not
+    block."""
+    check_holds(actor)
     transport = _known(ref).tensor_transport_backend
     return actor.__ray_call__.options(tensor_transport=transport, max_task_retries=0).remote(_itself, ref)
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import time
+import threading
 
 from ..errors import Error, InvalidArgument, Mismatch, PeerLost
 from . import cluster, groups, pages
@@ -97,6 +97,7 @@ class Communicator(CPUCommunicator):  # Ray lets actors without a GPU into no ot
         """Joins the group. Blocks until all actors have."""
         groups.leave(self.name)  # that of an earlier graph
         ranks = {actor: i for i, actor in enumerate(self._actor_ids())}
+        self._ended = threading.Event()
         self._group = groups.join(self._world_size, rank, self._backend, self.name, self._timeout, ranks)
         self._rank = rank
 
@@ -138,6 +139,7 @@ class Communicator(CPUCommunicator):  # Ray lets actors without a GPU into no ot
             cluster.run_on(self._actor_handles, _destroy_copies, self.name, timeout=_LEAVE)
             return
         group, self._group = self._group, None
+        self._ended.set()
         if group is not None and groups.find(self.name) is group:
             groups.leave(self.name)
 
@@ -168,16 +170,11 @@ class Communicator(CPUCommunicator):  # Ray lets actors without a GPU into no ot
             getattr(group, name)(tensor, *arguments, **options)
         except Error as error:
             if isinstance(error, Mismatch):
-                self._await_end()
+                # The end of a graph comes to one actor after the other: one that has left already makes another call.
+                self._ended.wait(_SAME_END)
             if self._group is None:  # another thread has destroyed it meanwhile
                 raise self._why_destroyed() from error
             raise self._with_actor(error) from None
-
-    def _await_end(self) -> None:
-        """The end of a graph comes to one actor after the other: one that has left already makes another call than this one."""
-        deadline = time.monotonic() + _SAME_END
-        while self._group is not None and time.monotonic() < deadline:
-            time.sleep(0.01)
 
     def _destroyed(self) -> RayChannelError:
         """Ray's loop in the actor takes this one for the end of the graph."""

@@ -6,7 +6,7 @@ import time
 from _thread import allocate_lock as Lock  # threading takes longer to import than all of col
 
 from ..errors import Aborted, Error, InvalidArgument, Mismatch, NotInitialized, PeerLost, Timeout
-from . import calls, cluster, declare, direct, groups
+from . import cluster, collective, declare, direct, groups
 
 TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class RefsCall:
         return f"rank {rank} of group '{self._group_name}', {cluster.describe_actor(self.actor_of[rank])}"
 
     def run(self, operands: Sequence[Operand], parts: Mapping[int, tuple[str, dict[str, Any]]]) -> None:
-        """`parts`: the function of `calls` that each rank calls, and its options. Blocks until all have ended."""
+        """`parts`: the function of `collective` that each rank calls, and its options. Blocks until all have ended."""
         placed = [self._place(operand) for operand in operands]
         handles = {rank: direct.holder(ref) for refs in placed for rank, ref in refs.items()}
         for rank in parts:
@@ -184,7 +184,7 @@ def _part(actor: Any, name: str, group_name: str, arguments: Sequence[Any], opti
         groups.leave(group_name)  # the others learn of it now, instead of when their time is up
         raise
     dense = [[tensor.detach().contiguous() for tensor in tensors or ()] for tensors in originals]
-    function = getattr(calls, name)
+    function = getattr(collective, name)
     if len(dense) == 1:
         for tensor in dense[0]:
             function(tensor, group_name=group_name, **options)

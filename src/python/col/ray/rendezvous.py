@@ -36,7 +36,7 @@ class Meeting:
     ) -> None:
         self._name, self._rank, self._world_size = name, rank, world_size
         self._budget = 300.0 if timeout is None else timeout
-        self._deadline = time.monotonic() + self._budget
+        self._began = time.monotonic()
         self._rank_of = members
         self._next_watch = time.monotonic() + _WATCH
         self._is_over = False
@@ -47,8 +47,8 @@ class Meeting:
         try:
             return self._lead() if self._rank == 0 and self._world_size > 1 else self._follow()
         except Error as error:
-            if isinstance(error, IoError) and self._rank != 0:
-                error = PeerLost(f"rank 0 of group '{self._name}' has ended before all ranks had come: {error}", 0, 0)
+            if isinstance(error, IoError):
+                error = IoError(f"{error} (after {time.monotonic() - self._began:.1f} s)", error.rank, error.world_rank)
             if self.server is not None:
                 _failed[self._name] = self.server
             raise self._with_actors(error) from None
@@ -106,14 +106,19 @@ class Meeting:
         return self._context(record["url"], record["token"], record["id"])
 
     def _context(self, url: Optional[str], token: Optional[str], job_id: str) -> _col.Context:
-        # Serialized: Ray's own threads use a group beside the actor's.
-        return _col.Context(
-            self._rank, self._world_size, store=url, token=token, job_id=job_id,
-            timeout=max(self._remaining(), 0.001), serialize=True, interrupt=self._watch,
-        )
+        try:
+            # Serialized: Ray's own threads use a group beside the actor's.
+            return _col.Context(
+                self._rank, self._world_size, store=url, token=token, job_id=job_id,
+                timeout=self._budget, spent=time.monotonic() - self._began, serialize=True, interrupt=self._watch,
+            )
+        except IoError as error:
+            if self._rank == 0:
+                raise
+            raise PeerLost(f"rank 0 of group '{self._name}' has ended before all ranks had come: {error}", 0, 0) from None
 
     def _remaining(self) -> float:
-        return self._deadline - time.monotonic()
+        return self._began + self._budget - time.monotonic()
 
     def _watch(self) -> None:
         """Raises PeerLost if a declared member has died. libcol calls it while it waits."""

@@ -212,7 +212,7 @@ class _Meeting(Meeting):
 
     def _join(self, record: Mapping[str, Any]) -> _col.Context:
         if self._rank == 1:  # rank 0 waits already, or has died
-            self._deadline = min(self._deadline, time.monotonic() + _ANSWER)
+            self._budget = min(self._budget, time.monotonic() - self._began + _ANSWER)
         return super()._join(record)
 
     def _watch(self) -> None:
@@ -238,12 +238,31 @@ def _in_large_pages(tensor: Any) -> Any:
     return tensor
 
 
+def _check_destinations() -> None:
+    """Calls are refused whose actor could not take the tensors: Ray does not ask, and their transfers would hold up each other,
+    and the calls of the actor."""
+    import ray
+    from ray.experimental.rdt.rdt_manager import RDTManager
+
+    trigger = RDTManager.queue_or_trigger_out_of_band_tensor_transfer
+
+    def check_and_trigger(self: Any, dst_actor: Any, task_args: Sequence[Any]) -> None:
+        for argument in task_args:
+            known = self.get_rdt_metadata(argument.hex()) if isinstance(argument, ray.ObjectRef) else None
+            if known is not None and known.tensor_transport_backend == NAME:
+                direct.check_holds(dst_actor)
+        trigger(self, dst_actor, task_args)
+
+    RDTManager.queue_or_trigger_out_of_band_tensor_transfer = check_and_trigger
+
+
 def _register() -> None:
     import torch
     from ray.experimental.rdt import util
 
     if NAME not in util.transport_manager_info:
         util.register_tensor_transport(NAME, ["cpu"], ColTransport, torch.Tensor)
+    _check_destinations()
     # Ray 2.60 makes its manager of such tensors when it is first asked for it, and without a lock. At an actor's first
     # transfer, two threads may ask at once and get one each. Then what one thread receives, the other never finds: it gives
     # up after 60 s. So this asks before any transfer.

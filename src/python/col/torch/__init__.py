@@ -8,8 +8,9 @@
 From then on, every call of torch.distributed, and what is built on it, runs over col: shared memory inside a host, Gloo between
 hosts, NCCL for tensors on GPUs. The ranks meet through torch's own store, whatever started them. docs/torch.md has more.
 
-process_group.py has the calls, layout.py brings torch's lists of tensors to the one buffer that a collective takes, work.py is
-what a call returns, hooks.py what DDP may call, meeting.py is how the ranks find each other.
+process_group.py has the calls, backend.py what torch sees of them beside another backend, layout.py brings torch's lists of
+tensors to the one buffer that a collective takes, memory.py has buffers that the ranks share, work.py is what a call returns,
+hooks.py what DDP may call, meeting.py is how the ranks find each other.
 """
 
 from .register import register

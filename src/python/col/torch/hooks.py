@@ -6,7 +6,7 @@ import torch
 import torch.distributed as dist
 
 from ..errors import InvalidArgument
-from .process_group import ProcessGroup
+from .process_group import own_of
 
 
 def allreduce_hook(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
@@ -15,8 +15,8 @@ def allreduce_hook(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[
     Nothing is hidden then, and nothing lost to a second thread: faster where every processor computes. state: the model's
     process group, of backend "col"; None for the default group. Tensors on the CPU. Errors come out of backward().
     """
-    group = dist.group.WORLD if state is None else state
-    if not isinstance(group, ProcessGroup):
+    group = own_of(dist.group.WORLD if state is None else state)
+    if group is None:
         raise InvalidArgument("allreduce_hook: the group is not of backend 'col'; make the model with one that is, and pass it as state")
     buffer = bucket.buffer()
     group.group.allreduce(buffer, op="avg")

@@ -6,10 +6,12 @@ where the caller wants it, or None if it is there already.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Sequence
+from collections import Counter
+from typing import Any, Callable, Iterator, Optional, Sequence
 
 import torch
 
+from .. import _col
 from ..errors import InvalidArgument
 
 Finish = Optional[Callable[[], None]]
@@ -58,10 +60,27 @@ def read(tensor: Any) -> Any:
     return tensor if _is_plain(tensor) else tensor.resolve_conj().resolve_neg().contiguous()
 
 
+def _check_target(tensor: Any) -> None:
+    """Of what torch writes: its memory is no part of the call, which would refuse it."""
+    if tensor.device.type == "cpu":
+        _col.check_writable(tensor.data_ptr(), tensor.numel() * tensor.element_size())
+
+
 def written(tensor: Any) -> tuple[Any, Finish]:
     """What the call reads and writes, and the copy back."""
-    tensor, buffer = _bare(tensor), read(tensor)
-    return (tensor, None) if _is_plain(tensor) else (buffer, lambda: tensor.copy_(buffer))
+    tensor = _bare(tensor)
+    if _is_plain(tensor):
+        return tensor, None
+    _check_target(tensor)
+    _check_elements(tensor)
+    buffer = read(tensor)
+    return buffer, lambda: _copy(tensor, buffer)
+
+
+def _copy(target: Any, source: Any) -> None:
+    """In whatever thread the operation is seen to end: torch lets tensors of inference mode be written only inside of it."""
+    with torch.inference_mode() if target.is_inference() else torch.no_grad():
+        target.copy_(source)
 
 
 def raw(tensor: Any) -> Any:
@@ -91,21 +110,125 @@ def joined(tensors: Sequence[Any]) -> Any:
     return one if one is not None else torch.cat([read(tensor).view(-1) for tensor in tensors])
 
 
-def to_fill(tensors: Sequence[Any]) -> tuple[Any, Finish]:
+def to_fill(tensors: Sequence[Any], what: str) -> tuple[Any, Finish]:
     """A flat buffer with room for all of them, and the copies from it."""
     tensors = [_bare(tensor) for tensor in tensors]
     one = _as_one(tensors)
     if one is not None:
         return one, None
+    for tensor in tensors:
+        _check_target(tensor)
+    check_apart(tensors, what)
     buffer = torch.empty(sum(counts(tensors)), dtype=tensors[0].dtype, device=tensors[0].device)
 
     def copy() -> None:
         begin = 0
         for tensor in tensors:
-            tensor.copy_(buffer[begin : begin + tensor.numel()].view_as(tensor))
+            _copy(tensor, buffer[begin : begin + tensor.numel()].view_as(tensor))
             begin += tensor.numel()
 
     return buffer, copy
+
+
+def check_nan(calls: Sequence[tuple[str, dict[str, Any]]], rank: int, arguments: dict[str, Any]) -> None:
+    """Refuses to send a NaN, for TORCH_DIST_NAN_CHECK=1."""
+    for call, own in calls:
+        x = own.get("x")
+        if x is None or not (x.is_floating_point() or x.is_complex()) or not bool(x.isnan().any()):
+            continue
+        if call != "broadcast" or arguments.get("root") == rank:
+            place = int(x.isnan().reshape(-1).nonzero()[0])
+            raise InvalidArgument(f"{call}: element {place} of what rank {rank} gives is NaN, which TORCH_DIST_NAN_CHECK=1 refuses")
+
+
+def check_apart(outputs: Sequence[Any], what: str) -> None:
+    """Refuses tensors to fill that share memory."""
+    spans = sorted([(tensor.data_ptr(), tensor.numel() * tensor.element_size()) for tensor in outputs if tensor.is_contiguous()])
+    if len(spans) == len(outputs) and all(begin + size <= after for (begin, size), (after, _) in zip(spans, spans[1:])):
+        return
+    for tensor in outputs:
+        _check_elements(tensor)
+    for first, second in _pairs([(tensor, True, place) for place, tensor in enumerate(outputs)]):
+        raise InvalidArgument(
+            f"{what}: tensors {first} and {second} of the list share memory; give each rank's data a place of its own"
+        )
+
+
+def check_calls(outputs: Sequence[Sequence[Any]], inputs: Sequence[Sequence[Any]], what: str) -> None:
+    """Refuses calls made at once of which one writes what another reads or writes. outputs[i], inputs[i]: those of call i."""
+    if len(outputs) < 2:
+        return
+    uses = [(tensor, True, call) for call, own in enumerate(outputs) for tensor in own]
+    uses += [(tensor, False, call) for call, own in enumerate(inputs) for tensor in own]
+    for first, second in _pairs(uses):
+        raise InvalidArgument(f"{what}: {first} and {second} of the list share memory that is written; give each its own")
+
+
+def _pairs(uses: list[tuple[Any, bool, int]]) -> Iterator[tuple[int, int]]:
+    """Of tensors that are written or read, each with a number: the numbers of two that share what one of them writes."""
+    begun: list[tuple[int, Any, bool, int]] = []  # the first is where its memory ends
+    for tensor, writes, number in sorted((use for use in uses if use[0].numel()), key=lambda use: use[0].data_ptr()):
+        begin = tensor.data_ptr()
+        begun = [other for other in begun if other[0] > begin]
+        for _, other, other_writes, other_number in begun:
+            if (writes or other_writes) and number != other_number and _meet(other, tensor):
+                yield min(number, other_number), max(number, other_number)
+        begun.append((begin + _extent(tensor), tensor, writes, number))
+
+
+def _extent(tensor: Any) -> int:
+    """The bytes from its first element to its last."""
+    if tensor.is_contiguous():
+        return tensor.element_size() * tensor.numel()
+    return tensor.element_size() * (1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride())))
+
+
+def _check_elements(tensor: Any) -> None:
+    """Refuses a tensor to write that has two elements in one place, as those of expand() and unfold() may."""
+    if tensor.is_contiguous():
+        return
+    steps = [step for size, step in zip(tensor.shape, tensor.stride()) if size > 1]
+    if 0 in steps or len(set(steps)) < len(steps) or _meet(tensor, tensor, 2):
+        raise InvalidArgument(
+            "a tensor that the call writes has more than one element in a single memory location; pass its clone()"
+        )
+
+
+# How many places are tried before two strided tensors count as apart: enough for all but what is made to be hard.
+_TRIES = 10_000
+
+
+def _meet(one: Any, other: Any, sought: int = 1) -> bool:
+    """Whether so many pairs of elements of the two are in one place. (Of a tensor and itself, the first is no news.)
+
+    That is a sum: index times step, over the axes of both, those of the other counted from its end, and over the bytes of an
+    element. It is solved from the longest step on, where few indices are left to try.
+    """
+    most: Counter[int] = Counter()
+    for tensor in (one, other):
+        width = tensor.element_size()
+        most[1] += width - 1
+        for size, step in zip(tensor.shape, tensor.stride()):
+            most[step * width] += size - 1
+    del most[0]
+    steps = sorted(most.items(), reverse=True)
+    tries = _TRIES
+
+    def solve(left: int, axis: int, rest: int) -> None:
+        nonlocal sought, tries
+        if axis == len(steps):
+            sought -= left == 0
+            return
+        step, size = steps[axis]
+        rest -= step * size
+        for index in range(max(0, -((rest - left) // step)), min(size, left // step) + 1):
+            tries -= 1
+            if sought == 0 or tries < 0:
+                return
+            solve(left - index * step, axis + 1, rest)
+
+    solve(other.data_ptr() - one.data_ptr() + _extent(other) - 1, 0, sum(step * size for step, size in steps))
+    return sought == 0
 
 
 def counts(tensors: Sequence[Any]) -> list[int]:

@@ -6,10 +6,11 @@ C++. Later versions of torch have new names for some; both are here. A method st
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from threading import Lock
 from typing import Any, Optional, Sequence
-from weakref import ref
+from weakref import finalize
 
 import torch
 import torch.distributed as dist
@@ -17,9 +18,11 @@ import torch.distributed as dist
 from .. import _col
 from ..errors import InvalidArgument, Unavailable
 from . import layout
+from .backend import OPTIONS, is_beside, stand_in_of
 from .meeting import Job
+from .memory import Memory
 from .sparse import add_sparse
-from .work import Work
+from .work import Work, let_go_of_ended_groups
 
 _NO_TIME = timedelta(0)
 _OPS = {
@@ -30,17 +33,44 @@ _OPS = {
 }
 
 
-def create(options: Any, backend_options: Any = None) -> ProcessGroup:
-    """torch calls it on each rank of a new group: for init_process_group() with no ranks, for new_group() with the group's."""
-    if backend_options is not None:
+def create(options: Any, backend_options: Any = None) -> Any:
+    """torch calls it on each rank of a new group: for init_process_group() with no ranks, for new_group() with the group's.
+
+    Beside another backend, what it returns is one device's backend of torch's own group.
+    """
+    if backend_options is not None and type(backend_options) is not OPTIONS:
         raise InvalidArgument(f"backend 'col' has no options: leave out {type(backend_options).__name__}")
+    let_go_of_ended_groups()  # here, as torch 1 tells a group nothing of its end
+    group = _create(options)
+    return STAND_IN.of(group) if STAND_IN and is_beside(options) else group
+
+
+def _create(options: Any) -> ProcessGroup:
     timeout = options.timeout.total_seconds()
-    world = dist.group.WORLD if options.global_ranks_in_group else None
-    if isinstance(world, ProcessGroup):
-        job, name = world._job, f"torch group {options.group_id}"
-    else:  # the default group, or one beside a default group of another backend
-        job, name = Job(options.store, options.group_rank, options.group_size, timeout), "world"
-    return ProcessGroup(job, name, options.group_rank, options.group_size, timeout)
+    world = own_of(dist.group.WORLD) if options.global_ranks_in_group else None
+    place = options.group_rank, options.group_size, timeout
+    if world is not None:
+        return ProcessGroup(world._job, f"torch group {options.group_id}", *place)
+    job = Job(options.store, *place)
+    group = ProcessGroup(job, "world", *place)
+    group._be_default_of(job)
+    job.world = group.group
+    if options.global_ranks_in_group:  # beside a default group of another backend, whose ranks leave it at any time
+        job.let_go_of_stores()
+    return group
+
+
+def own_of(group: Any) -> Optional[ProcessGroup]:
+    """The group of col behind one of torch's: itself, or what serves its tensors on the CPU; None if neither is col's."""
+    if isinstance(group, ProcessGroup):
+        return group
+    if not STAND_IN or not isinstance(group, dist.ProcessGroup):
+        return None
+    try:
+        backend = group._get_backend(torch.device("cpu"))
+    except RuntimeError:  # none for the CPU
+        return None
+    return backend.group() if isinstance(backend, STAND_IN) else None
 
 
 def op_of(op: Any) -> Any:
@@ -58,7 +88,7 @@ def op_of(op: Any) -> Any:
 class ProcessGroup(dist.ProcessGroup):
     """A group of ranks. Calls from several threads at once follow one another."""
 
-    def __init__(self, job: Job, name: str, rank: int, size: int, timeout: float) -> None:
+    def __init__(self, job: Job, name: str, rank: int, size: int, timeout: float, cpu: Optional[_col.Group] = None) -> None:
         super().__init__(rank, size)
         self._job, self._rank, self._size, self._timeout = job, rank, size, timeout
         self._name = name
@@ -67,10 +97,18 @@ class ProcessGroup(dist.ProcessGroup):
         self._together: Optional[list[Work]] = None  # what _start_coalescing() has begun to collect
         self._changed_timeout: Optional[float] = None
         self._lock = Lock()
+        self._ends_job: Any = None  # in a default group, the finalizer that ends its job
+        self._checks_nan = os.environ.get("TORCH_DIST_NAN_CHECK", "0") == "1"
         backend = "shm" if job.context.is_on_one_host else "hosts"
-        self._cpu: Any = job.context.init_group(name, backend, timeout, rank=rank, world_size=size)
+        self._cpu: Any = cpu or job.context.init_group(name, backend, timeout, rank=rank, world_size=size)
         self._cuda: Any = None
+        self._memory: Optional[Memory] = None
         self._be_found()
+
+    def _be_default_of(self, job: Job) -> None:
+        """The default group: the job ends with it, also where it is collected without a word."""
+        self._ends_job = finalize(self, job.end_quietly)
+        self._ends_job.atexit = False
 
     def _be_found(self) -> None:
         """torch's C++ asks a group for the backend of a device, of which this one has none: it is one itself."""
@@ -120,11 +158,30 @@ class ProcessGroup(dist.ProcessGroup):
         return self
 
     supports_coalescing = False  # batch_isend_irecv() then starts one operation after the other, which is what col does anyway
-    supports_splitting = False  # split_group() then says so, and init_process_group() with a device_id does not try it
+    # Each is said: of a backend in Python that is silent, torch's C++ asks itself without end.
+    supports_window = supports_reconfigure = _supports_time_estimate = False
+
+    def new_window(self, tensor: Any = None) -> Any:
+        raise Unavailable("new_window: backend 'col' has no one-sided calls; send and recv take a rank and a tag")
+
+    def merge_remote_group(self, *args: Any, **more: Any) -> Any:
+        raise Unavailable("merge_remote_group: backend 'col' has no groups over several jobs; new_group() takes ranks of this one")
+
+    def reconfigure(self, *args: Any) -> Any:
+        raise Unavailable("reconfigure: backend 'col' takes in no new ranks; shrink_group() leaves some out")
+
+    get_reconfigure_handle = reconfigure
 
     @property
     def _device_types(self) -> list[Any]:
         return [torch.device("cpu")] + ([torch.device("cuda")] if torch.cuda.is_available() else [])
+
+    @property
+    def options(self) -> Any:
+        """The timeout and the name, from which torch makes a group like this one."""
+        options = OPTIONS("col", timedelta(seconds=self._timeout))
+        options.group_name = self._group_name
+        return options
 
     def _set_sequence_number_for_group(self) -> None:
         self._sequence = 0
@@ -142,6 +199,8 @@ class ProcessGroup(dist.ProcessGroup):
     def allreduce(self, tensors: Any, opts: Any = None, **more: Any) -> Any:
         tensors, op, opts = _given(tensors, opts, more)
         if len(tensors) == 1 and tensors[0].layout is torch.sparse_coo:
+            if self._checks_nan:
+                layout.check_nan([("allreduce", {"x": tensors[0]._values()})], self._rank, {})
             return Work([], [add_sparse(self.group, tensors[0], op)])
         return self._each("allreduce", _single(tensors), opts, op=op)
 
@@ -164,7 +223,11 @@ class ProcessGroup(dist.ProcessGroup):
 
     def _each(self, call: str, tensors: Sequence[Any], opts: Any, **arguments: Any) -> Any:
         group = self._group_of(tensors, call)
-        buffers = [layout.written(tensor) for tensor in tensors]
+        if len(tensors) > 1:
+            layout.check_calls([[tensor] for tensor in tensors], [], call)
+        # The root of a broadcast, and who is not that of a reduce, only reads.
+        only_reads = "root" in arguments and (arguments["root"] == self.rank()) == (call == "broadcast")
+        buffers = [(layout.read(tensor), None) if only_reads else layout.written(tensor) for tensor in tensors]
         calls = [(call, {"x": layout.raw(buffer) if call == "broadcast" else buffer}) for buffer, _ in buffers]
         return self._begin(group, calls, tensors, layout.in_order(*(finish for _, finish in buffers)), opts, arguments)
 
@@ -182,9 +245,10 @@ class ProcessGroup(dist.ProcessGroup):
     def _gathers(self, output_lists: Any, inputs: Any, opts: Any) -> Any:
         group = self._group_of([*inputs, *(output for outputs in output_lists for output in outputs)], "all_gather")
         calls, finishes = [], []
+        layout.check_calls(output_lists, [[x] for x in inputs], "all_gather")
         for outputs, x in zip(output_lists, inputs):
             self._check_length(outputs, "all_gather")
-            out, finish = layout.to_fill(outputs)
+            out, finish = layout.to_fill(outputs, "all_gather")
             call, more = self._blocks("allgather", outputs)
             calls.append((call, {"x": layout.raw(layout.read(x)), "out": layout.raw(out), **more}))
             finishes.append(finish)
@@ -196,6 +260,7 @@ class ProcessGroup(dist.ProcessGroup):
 
     def all_gather_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
         group = self._group_of([*outputs, *inputs], "all_gather_into_tensor")
+        layout.check_calls([[output] for output in outputs], [[x] for x in inputs], "all_gather_into_tensor")
         calls, finishes = [], []
         for output, x in zip(outputs, inputs):
             if output.numel() != self._size * x.numel():
@@ -217,14 +282,15 @@ class ProcessGroup(dist.ProcessGroup):
         if isinstance(opts, int):
             opts, root = None, opts
         root = opts.rootRank if root is None else root
+        outputs = output_lists[0] if self._rank == root else []
+        group = self._group_of([*inputs, *outputs], "gather")
         arguments: dict[str, Any] = {"x": layout.raw(layout.read(inputs[0])), "root": root}
-        finish, outputs = None, []
+        finish = None
         if self._rank == root:
-            outputs = output_lists[0]
             self._check_length(outputs, "gather", inputs[0].numel())
-            out, finish = layout.to_fill(outputs)
+            out, finish = layout.to_fill(outputs, "gather")
             arguments["out"] = layout.raw(out)
-        return self._begin(self._group_of([*inputs, *outputs], "gather"), [("gather", arguments)], outputs, finish, opts)
+        return self._begin(group, [("gather", arguments)], outputs, finish, opts)
 
     def gather_single(self, output: Any, input: Any, opts: Any = None) -> Any:
         parts = list(output.view(self._size, -1)) if self._rank == opts.rootRank else []
@@ -254,6 +320,7 @@ class ProcessGroup(dist.ProcessGroup):
             opts, op = None, opts
         op = op_of(op if opts is None else opts.reduceOp)
         group = self._group_of([*outputs, *(x for inputs in input_lists for x in inputs)], "reduce_scatter")
+        layout.check_calls([[output] for output in outputs], input_lists, "reduce_scatter")
         calls, finishes = [], []
         for output, inputs in zip(outputs, input_lists):
             self._check_length(inputs, "reduce_scatter")
@@ -269,6 +336,7 @@ class ProcessGroup(dist.ProcessGroup):
     def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
         op = op_of(dist.ReduceOp.SUM if opts is None else opts.reduceOp)
         group = self._group_of([*outputs, *inputs], "reduce_scatter_tensor")
+        layout.check_calls([[output] for output in outputs], [[x] for x in inputs], "reduce_scatter_tensor")
         calls, finishes = [], []
         for output, x in zip(outputs, inputs):
             if x.numel() != self._size * output.numel():
@@ -287,14 +355,15 @@ class ProcessGroup(dist.ProcessGroup):
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
         self._check_length(outputs, "all_to_all")
         self._check_length(inputs, "all_to_all")
-        out, finish = layout.to_fill(outputs)
+        group = self._group_of([*outputs, *inputs], "all_to_all")
+        out, finish = layout.to_fill(outputs, "all_to_all")
         size = 1 if out.dtype in layout.KNOWN else out.element_size()
         arguments = {
             "x": layout.raw(layout.joined(inputs)), "out": layout.raw(out),
             "in_counts": [size * count for count in layout.counts(inputs)],
             "out_counts": [size * count for count in layout.counts(outputs)],
         }
-        return self._begin(self._group_of([*outputs, *inputs], "all_to_all"), [("alltoallv", arguments)], outputs, finish, opts)
+        return self._begin(group, [("alltoallv", arguments)], outputs, finish, opts)
 
     def all_to_all_single(
         self, output: Any, input: Any, output_splits: Sequence[int] = (), input_splits: Sequence[int] = (), opts: Any = None
@@ -369,6 +438,7 @@ class ProcessGroup(dist.ProcessGroup):
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """A barrier. The error of every one names the ranks that are missing; this one is here for its name."""
+        timeout = getattr(timeout, "timeout", timeout)
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout or 0
         self._cpu.barrier(timeout=seconds if seconds > 0 else None)
 
@@ -395,10 +465,76 @@ class ProcessGroup(dist.ProcessGroup):
         self.shutdown()
 
     def shutdown(self) -> None:
-        """Leaves the group. Not collective."""
+        """Leaves the group. Not collective, but rank 0 of a default group waits for a while until the others leave, too."""
+        if self._ends_job is not None:
+            return self._job.end()
         for group in (self._cuda, self._cpu):
             if group is not None:
                 group.destroy()
+        let_go_of_ended_groups()
+
+    # ---- Other groups of its ranks, and memory
+
+    def split_group(
+        self, new_ranks: Sequence[int], timeout: Optional[timedelta] = None, opts: Any = None, group_name: Optional[str] = None,
+        group_desc: Optional[str] = None, device_types: Any = None,
+    ) -> Optional[ProcessGroup]:
+        """A group of these ranks, in their order; None on the others. The new group's ranks alone wait for each other."""
+        name = group_name
+        if not name:
+            name = f"{self._group_name or self._name} split {self._splits} {list(new_ranks)}"
+            self._splits += 1  # also on ranks that are in none: the next group's name is to be the same on all
+        if self._rank not in new_ranks:
+            return None
+        timeout = timeout or getattr(opts, "_timeout", None)
+        group = ProcessGroup(
+            self._job, f"torch group {name}", new_ranks.index(self._rank), len(new_ranks),
+            timeout.total_seconds() if timeout else self._timeout)
+        group.setGroupName(name)
+        group.setGroupDesc(group_desc or "")
+        return group
+
+    _splits = 0
+
+    def get_group_store(self) -> Any:
+        return dist.PrefixStore(f"{self._group_name}/", self._job._store)
+
+    def perform_nocolor_split(self, device: Any) -> None:
+        """For ranks that join no group of a split: nobody waits for them."""
+
+    def eager_connect_single_device(self, device: Any) -> None:
+        """It is connected."""
+
+    @property
+    def supports_shrinking(self) -> bool:
+        return STAND_IN is not None  # the new group is one of torch's, over a backend
+
+    supports_splitting = supports_shrinking  # older torch splits what is NCCL's
+
+    def shrink(self, ranks_to_exclude: Sequence[int], shrink_flags: int = 0, opts_override: Any = None) -> Any:
+        """A backend of the ranks that stay, also of a group that has lost some: see Group.shrink(). It takes this one's place.
+
+        Collective over the ranks that stay. The store that rank 0 serves must live: IoError otherwise.
+        """
+        lost = {self._cpu.ranks[rank] for rank in ranks_to_exclude}
+        group = self._cpu.shrink(list(ranks_to_exclude))
+        new = ProcessGroup(self._job, group.name, group.rank, group.size, self._timeout, group)
+        if self._ends_job is not None:
+            self._job.leave_out(lost, group)
+            self._ends_job.detach()
+            self._ends_job = None
+            new._be_default_of(self._job)
+        return STAND_IN.of(new)
+
+    def supports_tensor_alloc(self, device: Any) -> bool:
+        return getattr(device, "type", "cpu") == "cpu" and self._size > 1 and bool(self._job.context.is_on_one_host)
+
+    def allocate_tensor(self, size: int, *, dtype: Any, device: Any = None) -> Any:
+        """A flat tensor in memory that the ranks share, so that collectives on it copy less. Collective, and blocks."""
+        if not self.supports_tensor_alloc(device):
+            raise Unavailable(f"allocate_tensor: the ranks share no memory for {device}; supports_tensor_alloc() says so")
+        self._memory = self._memory or Memory(self._cpu)
+        return self._memory.tensor(size, dtype)
 
     # ---- How a call is started
 
@@ -424,6 +560,8 @@ class ProcessGroup(dist.ProcessGroup):
         arguments: Optional[dict[str, Any]] = None,
     ) -> Work:
         self._sequence += 1
+        if self._checks_nan:
+            layout.check_nan(calls, self._rank, arguments or {})
         if torch.autograd._profiler_enabled():
             with torch.autograd.profiler.record_function(f"col:{calls[0][0]}"):
                 return self._start(group, calls, outputs, finish, opts, arguments)
@@ -465,29 +603,7 @@ def _single(tensors: Sequence[Any]) -> Sequence[Any]:
     return tensors
 
 
-def _stand_in() -> Any:
-    """A class of backends that pass every call on to their group. None for an older torch, which does not ask for them."""
-    base = getattr(torch._C._distributed_c10d, "Backend", None)
-    try:
-        base(0, 1)
-    except TypeError:
-        return None
-
-    def passed_on(name: str) -> Any:
-        def call(backend: Any, *args: Any) -> Any:
-            return getattr(backend.group(), name)(*args)
-
-        return call
-
-    def init(backend: Any, group: ProcessGroup) -> None:
-        base.__init__(backend, group.rank(), group.size())
-        backend.group = ref(group)
-
-    calls = [name for name in vars(ProcessGroup) if name[0] != "_" and callable(getattr(base, name, None))]
-    return type("StandIn", (base,), {"__init__": init, **{name: passed_on(name) for name in [*calls, "getBackendName"]}})
-
-
-STAND_IN = _stand_in()
+STAND_IN = stand_in_of(ProcessGroup)
 
 
 def _given(tensors: Any, opts: Any, more: dict[str, Any]) -> tuple[Any, Any, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
+import numpy as np
 import torch
 
 from .. import _col
@@ -15,8 +17,8 @@ def add_sparse(group: _col.Group, tensor: Any, op: Any) -> Any:
     if op != "sum":
         raise InvalidArgument(f"all_reduce of a sparse tensor adds: op must be SUM, not {op}; or pass its to_dense()")
     own = tensor.coalesce()
-    counts = torch.empty(group.size, dtype=torch.int64)
-    group.allgather(torch.tensor([own._nnz()]), counts)
+    counts = np.empty(group.size, np.int64)
+    group.allgather(np.array([own._nnz()]), counts)
     # A row for each element, so that the ranks' blocks follow one another.
     places = _gathered(group, own.indices().t().contiguous(), counts)
     values = _gathered(group, own.values().contiguous(), counts)
@@ -24,7 +26,7 @@ def add_sparse(group: _col.Group, tensor: Any, op: Any) -> Any:
 
 
 def _gathered(group: _col.Group, rows: Any, counts: Any) -> Any:
-    width = int(torch.tensor(rows.shape[1:]).prod())
-    out = torch.empty((int(counts.sum()), *rows.shape[1:]), dtype=rows.dtype)
+    width = prod(rows.shape[1:])
+    out = rows.new_empty((int(counts.sum()), *rows.shape[1:]))
     group.allgatherv(rows, [int(count) * width for count in counts], out)
     return out

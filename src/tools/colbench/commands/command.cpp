@@ -3,11 +3,9 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <functional>
 #include <set>
-#include <system_error>
 
 #include <fmt/format.h>
 
@@ -23,8 +21,7 @@ constexpr std::size_t kLeastColumns = 40;
 
 void print(const std::string& text) {
   ::signal(SIGPIPE, SIG_IGN);  // the reader may leave; that is an error with a text
-  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return;
-  throw OutputClosed(fmt::format("cannot write to stdout: {}", std::generic_category().message(errno)));
+  tools::print(text);
 }
 
 void print_error(const std::string& text) {

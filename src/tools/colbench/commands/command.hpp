@@ -21,9 +21,8 @@ struct Invocation {
 };
 
 // For "did you mean": main.cpp has what each does.
-inline constexpr std::array<std::string_view, 13> kCommandNames = {
-    "compare", "noise",  "algorithms", "tune",  "explain",   "simulate", "draw",
-    "pairs",   "bisect", "nodes",      "suite", "self-test", "help"};
+inline constexpr std::array<std::string_view, 11> kCommandNames = {
+    "compare", "noise", "algorithms", "tune", "explain", "simulate", "draw", "pairs", "nodes", "self-test", "help"};
 
 // Each returns the exit code, and prints its results to stdout. Throws UsageError, col::Error, std::system_error,
 // tools::WriteError; main() prints them in one line.
@@ -35,22 +34,14 @@ int run_explain(const Invocation& invocation);
 int run_simulate(const Invocation& invocation);
 int run_draw(const Invocation& invocation);
 int run_pairs(const Invocation& invocation);
-int run_bisect(const Invocation& invocation);
 int run_nodes(const Invocation& invocation);
-int run_suite(const Invocation& invocation);
 // Measures a backend that does nothing, with and without a check of its results. The check must refuse the first, and
 // the physical bound must refuse the second.
 int run_self_test(const Invocation& invocation);
 // Makes that backend known under the name "idle", once; every rank that measures must know it.
 void register_idle_backend();
 
-// The reader of stdout is gone, or stdout is full.
-class OutputClosed : public tools::WriteError {
- public:
-  using tools::WriteError::WriteError;
-};
-
-// Prints all of `text` at once. Throws OutputClosed if stdout does not take it.
+// Prints all of `text` at once. Throws tools::OutputClosed if stdout does not take it.
 void print(const std::string& text);
 // Prints as much as stderr takes.
 void print_error(const std::string& text);

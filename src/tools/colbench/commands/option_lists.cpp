@@ -232,22 +232,20 @@ double parse_percent(const std::string& option, const std::string& text) {
   return percent / 100;
 }
 
-std::vector<std::pair<std::string, std::string>> take_ranks(std::vector<std::string>& arguments) {
+std::optional<tools::OptionTable::Given> take_ranks(std::vector<std::string>& arguments) {
   std::vector<std::string> rest;
-  std::vector<std::pair<std::string, std::string>> taken;
+  std::optional<tools::OptionTable::Given> taken;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     const std::size_t equals = std::min(argument.find('='), argument.size());
     const std::string name = argument.substr(0, equals);
-    if (name != "-n" && name != "--ranks") {
+    if (name != "-n" && name != "--ranks" && name != "--np") {
       rest.push_back(argument);
-    } else if (equals < argument.size()) {
-      taken.emplace_back(name, argument.substr(equals + 1));
-    } else if (i + 1 < arguments.size()) {
-      taken.emplace_back(name, arguments[++i]);
-    } else {
-      throw UsageError(fmt::format("{} needs a value", name));
+      continue;
     }
+    if (taken) throw UsageError(tools::given_twice(taken->name, name));
+    if (equals == argument.size() && i + 1 == arguments.size()) throw UsageError(fmt::format("{} needs a value", name));
+    taken = {name, equals < argument.size() ? argument.substr(equals + 1) : arguments[++i]};
   }
   arguments = std::move(rest);
   return taken;

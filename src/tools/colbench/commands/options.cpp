@@ -61,13 +61,6 @@ std::vector<std::string> list_of(const std::string& option, const std::string& t
   return std::move(*list);
 }
 
-int number_of(const std::string& option, const std::string& text, int least, int most) {
-  const auto number = tools::parse_whole_number<int>(text, least, most);
-  if (!number)
-    throw UsageError(fmt::format("{} takes a whole number from {} to {}, not '{}'", option, least, most, text));
-  return *number;
-}
-
 Duration duration_of(const std::string& option, const std::string& text) {
   const auto duration = tools::parse_duration(text);
   if (!duration) throw UsageError(fmt::format("{} takes a time such as 20us, 5ms, 10s or 2m, not '{}'", option, text));
@@ -203,27 +196,35 @@ void check_types(const Request& request) {
 
 // -b 8 -e 128M -f 2: the sizes; with -b, -n is a number of iterations.
 void read_nccl_tests(tools::OptionTable& table, Request& request) {
-  const std::string* least = table.value("-b");
-  const std::string* most = table.value("-e");
-  const std::string* factor = table.value("-f");
+  const auto* least = table.find("-b");
+  const auto* most = table.find("-e");
+  const auto* factor = table.find("-f");
   if (least == nullptr) {
-    if (most != nullptr || factor != nullptr)
-      throw UsageError(fmt::format("{} needs -b, the least size", most != nullptr ? "-e" : "-f"));
+    if (const std::string_view other = table.first_given({"-e", "-f"}); !other.empty())
+      throw UsageError(fmt::format("{} needs -b, the least size", other));
     return;
   }
-  if (table.is_given("--size") || table.is_given("--sizes"))
-    throw UsageError("-b and --size say the same; give one of them");
-  request.sizes = parse_sizes(
-      fmt::format("{}:{}:x{}", *least, most != nullptr ? *most : *least, factor != nullptr ? *factor : "2"));
-  const std::string* iterations = table.value("-n");
+  if (const std::string_view other = table.first_given({"--size", "--sizes"}); !other.empty())
+    throw UsageError(fmt::format("{} and {} say the same; give one of them", least->name, other));
+  request.sizes = parse_sizes(fmt::format("{}:{}:x{}", least->value, most != nullptr ? most->value : least->value,
+                                          factor != nullptr ? factor->value : "2"));
+  const auto* iterations = table.find("-n");
   if (iterations == nullptr) return;
-  request.method.min_iterations = request.method.max_iterations = number_of("-n", *iterations, 1, kMostIterations);
+  request.method.min_iterations = request.method.max_iterations =
+      number_of(iterations->name, iterations->value, 1, kMostIterations);
   request.method.launches = 1;
   request.method.max_time = std::chrono::hours(24);  // a number of iterations is meant as such
   table.forget("-n");
 }
 
 }  // namespace
+
+int number_of(const std::string& option, const std::string& text, int least, int most) {
+  const auto number = tools::parse_whole_number<int>(text, least, most);
+  if (!number)
+    throw UsageError(fmt::format("{} takes a whole number from {} to {}, not '{}'", option, least, most, text));
+  return *number;
+}
 
 struct CommandLine::Impl {
   tools::OptionTable table;
@@ -305,8 +306,8 @@ void CommandLine::add_method() {
   table.add({kHow, "--min-iters", "N",
              "but not with fewer samples than these, if five times the time suffices; default: 30",
              number(method.min_iterations, 1, kMostIterations), kRare});
-  table.add({kHow, "--max-time", "TIME", "of one row; default: 1s; pairs, bisect, tune: less",
-             into(method.max_time, duration_of)});
+  table.add(
+      {kHow, "--max-time", "TIME", "of one row; default: 1s; pairs, tune: less", into(method.max_time, duration_of)});
   table.add({kHow, "--check", "HOW", "look at results: off, sample (of every one), all; default: sample",
              into(method.check, one_of<std::string>({{"off", "off"}, {"sample", "sample"}, {"all", "all"}})), kRare});
   table.add(
@@ -363,6 +364,10 @@ void CommandLine::add_option(const char* group, const char* name, std::string& v
   impl_->table.add({group, name, type, description, into(value, tools::as_written)});
 }
 
+void CommandLine::add(tools::OptionRow row) {
+  impl_->table.add(std::move(row));
+}
+
 void CommandLine::add_flag(const char* group, const char* name, const std::string& description) {
   impl_->table.add({group, name, "", description});
 }
@@ -377,8 +382,8 @@ bool CommandLine::parse(const std::vector<std::string>& arguments, std::size_t m
   }
   if (impl_->has_cells) read_nccl_tests(table, request);
   if (impl_->has_method) {
-    const std::string* ranks = table.value("-n");
-    method.ranks = ranks == nullptr ? default_ranks() : number_of("-n", *ranks, 1, launch::kMaxRanks);
+    const auto* ranks = table.find("-n");
+    method.ranks = ranks == nullptr ? default_ranks() : number_of(ranks->name, ranks->value, 1, launch::kMaxRanks);
     method.seed = std::uint64_t{std::random_device()()} << 16 | std::random_device()() % 65'536;
   }
   table.apply();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -67,6 +68,7 @@ class CommandLine {
   void add_outputs();  // --json --csv --plot --html --legend --no-progress
   void add_option(const char* group, const char* name, std::string& value, const char* type,
                   const std::string& description);
+  void add(tools::OptionRow row);
   void add_flag(const char* group, const char* name, const std::string& description);
 
   // At most `most_words` of the arguments may be words, not options; they are in words(). Returns false if a text
@@ -87,11 +89,14 @@ std::vector<Operation> parse_operations(const std::string& text);
 // "32M", "1K,3M", "8:256M:x2", "8:1M:+64K". Throws UsageError.
 std::vector<std::size_t> parse_sizes(const std::string& text);
 
+// Throws UsageError that names the option.
+int number_of(const std::string& option, const std::string& text, int least, int most);
+
 // "3%", "0.5%": 0.03, 0.005. From 0% to 1000%. Throws UsageError that names the option.
 double parse_percent(const std::string& option, const std::string& text);
-// Takes -n (or --ranks) with its value out of `arguments`, for a command that reads it itself. Each is a name and a
-// value. Throws UsageError if a value is missing.
-std::vector<std::pair<std::string, std::string>> take_ranks(std::vector<std::string>& arguments);
+// Takes -n (or --ranks) with its value out of `arguments`, for a command that reads it itself. Throws UsageError if the
+// value is missing, or if it is there twice.
+std::optional<tools::OptionTable::Given> take_ranks(std::vector<std::string>& arguments);
 // "3 bytes are measured as 4: …", if a size is not whole elements on every rank; else empty.
 std::string rounding_note(const Request& request);
 // Every combination, in the order in which a reader wants them. Throws UsageError if there is none, or for cells that

@@ -11,6 +11,7 @@
 #include "colbench/report/values.hpp"
 #include "common/table.hpp"
 #include "common/text.hpp"
+#include "json/json_text.hpp"
 
 namespace col::colbench {
 namespace {
@@ -157,7 +158,7 @@ std::string comparison_json(const Comparison& comparison, const std::string& a, 
                      {"left_out", std::move(left_out)},
                      {"warnings", comparison.warnings},
                      {"summary", comparison_summary(comparison)}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return core::json_text(json, 2) + "\n";
 }
 
 }  // namespace col::colbench

@@ -21,13 +21,14 @@
 #include "colbench/nodes/node_report.hpp"
 #include "common/exit_codes.hpp"
 #include "common/write_file.hpp"
+#include "core/clock/clock.hpp"
 #include "json/json_fields.hpp"
 #include "launch/place/cpu_quota.hpp"
 
 namespace col::colbench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = core::Clock;
 
 constexpr const char* kNodesUsage = "Usage: colrun [--host A,B,C] -n 1 colbench nodes [--json FILE]";
 constexpr const char* kNodesFooter =
@@ -164,7 +165,7 @@ std::vector<NodePair> measure_own_pairs(Group& world) {
 }
 
 double wall_clock() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration<double>(core::wall_now().time_since_epoch()).count();
 }
 
 // On rank 0: what the clock of `peer` is ahead, from the quickest of some questions.

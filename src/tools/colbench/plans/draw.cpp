@@ -1,5 +1,6 @@
-// colbench draw: a plan as text, as a picture, as JSON.
+// colbench draw: a plan as text, as a picture, as JSON; and results that --json has written, as curves.
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,6 +8,7 @@
 #include "colbench/commands/command.hpp"
 #include "colbench/commands/options.hpp"
 #include "colbench/plans/plan_source.hpp"
+#include "colbench/report/json.hpp"
 #include "common/exit_codes.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
@@ -15,45 +17,62 @@
 namespace col::colbench {
 namespace {
 
-constexpr const char* kDrawUsage = "Usage: colbench draw [COLL] --algorithm NAME [-n RANKS] [-o FILE]";
+constexpr const char* kDrawUsage =
+    "Usage: colbench draw [COLL] --algorithm NAME [-n RANKS] [-o FILE]\n       colbench draw RESULTS.json [-o FILE]";
 constexpr const char* kDrawFooter = R"(COLL is allreduce unless it is given, or the plan comes from a file.
+RESULTS.json is what --json of a measuring command wrote, or python -m col.compare; without -o, their table is printed.
 
 Examples:
   colbench draw --algorithm mst -n 8                 on the terminal
   colbench draw --algorithm mst -n 8 -o mst.svg      as a picture
   colbench draw broadcast --algorithm knomial:radix=3 -n 8 --root 2
-  colbench draw --algorithm file:my.json -o my.svg   a plan of your own)";
+  colbench draw --algorithm file:my.json -o my.svg   a plan of your own
+  colbench draw results.json -o results.html         curves of results)";
 
 constexpr int kMostRanks = 64;
 constexpr int kMostDrawnRanks = 8;  // more lines than that cross too often
 
+enum class Form { text, svg, json, png, html };
+
+Form form_of(const std::string& option, const std::string& file) {
+  if (file == "-" || file.ends_with(".txt")) return Form::text;
+  if (file.ends_with(".svg")) return Form::svg;
+  if (file.ends_with(".json")) return Form::json;
+  if (file.ends_with(".png")) return Form::png;
+  if (file.ends_with(".html")) return Form::html;
+  throw UsageError(
+      fmt::format("{} {}: should end with .svg, .json or .txt; of results with .svg, .png or .html", option, file));
+}
+
 struct DrawTexts {
-  std::string algorithm, ranks, root, size, count, file = "-";
+  std::string algorithm, root, size, count, file = "-";
+  std::optional<int> ranks = {};
+  Form form = Form::text;
 };
 
 void define_draw(CommandLine& line, DrawTexts& texts) {
   constexpr const char* kWhat = "What";
   line.add_option(kWhat, "--algorithm,--algo", texts.algorithm, "NAME", "ring, knomial:radix=3, file:plan.json");
-  line.add_option(kWhat, "-n,--ranks", texts.ranks, "N", "default: 8, or as many as the file is for");
+  line.add({kWhat, "-n,--ranks", "N", "default: 8, or as many as the file is for",
+            tools::into(texts.ranks,
+                        [](const auto& name, const auto& text) { return number_of(name, text, 1, kMostRanks); })});
   line.add_option(kWhat, "--root", texts.root, "R", "of broadcast, reduce, gather, scatter; default: 0");
   line.add_option(kWhat, "--count", texts.count, "N", "elements; default: one for each rank");
   line.add_option(kWhat, "--size", texts.size, "BYTES", "the same in bytes, of float32");
-  line.add_option("Output", "-o,--output", texts.file, "FILE",
-                  "a picture (.svg), the plan itself (.json), or text (.txt, or - for the terminal)");
-}
-
-int number(const char* name, const std::string& text, int least, int most, int otherwise) {
-  if (text.empty()) return otherwise;
-  if (const auto value = tools::parse_whole_number(text, least, most)) return *value;
-  throw UsageError(fmt::format("{} should be a number from {} to {}, not '{}'", name, least, most, text));
+  line.add({"Output", "-o,--output", "FILE",
+            "a picture (.svg), the plan (.json), text (.txt, or - for the terminal); results: .svg, .png, .html",
+            [&texts](const std::string& name, const std::string& file) {
+              texts.form = form_of(name, file);
+              texts.file = file;
+            }});
 }
 
 // The cell whose plans are to be drawn. One element a rank, where the command line says nothing: every label is short.
 CellSpec draw_cell_of(const DrawTexts& texts, Collective collective, int ranks) {
   CellSpec cell;
   cell.operation = static_cast<Operation>(collective);
-  cell.ranks = number("--ranks", texts.ranks, 1, kMostRanks, ranks);
-  cell.root = number("--root", texts.root, 0, cell.ranks - 1, 0);
+  cell.ranks = texts.ranks.value_or(ranks);
+  if (!texts.root.empty()) cell.root = number_of("--root", texts.root, 0, cell.ranks - 1);
   cell.bytes = static_cast<std::size_t>(cell.ranks) * size_of(cell.dtype);
   if (!texts.root.empty() && !is_rooted(cell.operation))
     throw UsageError(fmt::format("{} has no root; leave out --root", to_string(cell.operation)));
@@ -80,15 +99,6 @@ PlanProblem::Spec problem_of(const DrawTexts& texts, const CellSpec& cell, const
   return spec;
 }
 
-enum class Form { text, svg, json };
-
-Form form_of(const std::string& file) {
-  if (file == "-" || file.ends_with(".txt")) return Form::text;
-  if (file.ends_with(".svg")) return Form::svg;
-  if (file.ends_with(".json")) return Form::json;
-  throw UsageError(fmt::format("-o {}: should end with .svg, .json or .txt", file));
-}
-
 std::string drawing(Form form, const PlanProblem& problem, const PlanOfRank& plans, const std::string& name) {
   const std::string title = fmt::format("{} by {}", to_string(problem.spec().collective), name);
   switch (form) {
@@ -101,6 +111,22 @@ std::string drawing(Form form, const PlanProblem& problem, const PlanOfRank& pla
   }
 }
 
+int draw_results(const CommandLine& line, const DrawTexts& texts, const tools::Screen& screen) {
+  for (const char* option : {"--algorithm", "--ranks", "--root", "--count", "--size"}) {
+    if (line.given(option)) throw UsageError("{} is of plans; results are drawn as they are", option);
+  }
+  Output output;
+  if (texts.form == Form::svg || texts.form == Form::png)
+    output.plot = texts.file;
+  else if (texts.form == Form::html)
+    output.html = texts.file;
+  else if (texts.file != "-")
+    throw UsageError("-o {}: results are drawn as .svg, .png or .html, or as a table on the terminal", texts.file);
+  check_outputs(output);
+  const Results results = read_json_results(line.words().front());
+  return texts.file == "-" ? report(results, output, screen) : write_outputs(results, output);
+}
+
 }  // namespace
 
 int run_draw(const Invocation& invocation) {
@@ -109,16 +135,18 @@ int run_draw(const Invocation& invocation) {
   define_draw(line, texts);
   if (!line.parse(invocation.arguments, 1)) return tools::exit_code::kSuccess;
   const bool named = !line.words().empty();
+  if (named && line.words().front().ends_with(".json")) return draw_results(line, texts, invocation.screen);
+  if (texts.form == Form::png || texts.form == Form::html)
+    throw UsageError("-o {}: a plan is drawn as .svg, .json or .txt", texts.file);
   Collective collective = named ? parse_collective(line.words().front()) : Collective::allreduce;
   if (texts.algorithm.empty())
     throw UsageError("which algorithm of {}? write --algorithm and one of {}", to_string(collective),
                      fmt::join(names_of(collective), ", "));
-  const Form form = form_of(texts.file);
 
   const PlanSource source = PlanSource::find(collective, texts.algorithm);
   if (source.file() && !named) collective = source.file()->collective();
   const CellSpec cell = draw_cell_of(texts, collective, source.file() ? source.file()->ranks() : 8);
-  if (form != Form::json && cell.ranks > kMostDrawnRanks)
+  if (texts.form != Form::json && cell.ranks > kMostDrawnRanks)
     throw UsageError(
         fmt::format("a drawing of {} ranks cannot be read; draw {} or fewer, which show the same pattern, or write the "
                     "plan itself: -o plan.json",
@@ -130,7 +158,7 @@ int run_draw(const Invocation& invocation) {
   // The built-in ones have been verified by the tests.
   const Verdict verdict = source.file() ? verify(problem, plans) : Verdict{};
   if (!verdict.good) print_error(fmt::format("colbench: the plan is wrong: {}\n", tools::one_line(verdict.problem)));
-  const std::string text = drawing(form, problem, plans, source.file() ? source.file()->name() : source.name());
+  const std::string text = drawing(texts.form, problem, plans, source.file() ? source.file()->name() : source.name());
   if (texts.file == "-")
     print(text);
   else

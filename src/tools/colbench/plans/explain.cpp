@@ -1,5 +1,6 @@
 // colbench explain: why a cell runs what it runs.
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,13 +32,17 @@ Examples:
 constexpr int kMostExplainedRanks = 65'536;
 
 struct ExplainTexts {
-  std::string ranks, size, sizes, backend = "auto";
+  std::optional<int> ranks = {};
+  std::string size, sizes, backend = "auto";
   CellOptions cell = {};
 };
 
 void define_explain(CommandLine& line, ExplainTexts& texts) {
   constexpr const char* kWhat = "What";
-  line.add_option(kWhat, "-n,--ranks", texts.ranks, "N", "default: the usable cores, at least 2");
+  line.add({kWhat, "-n,--ranks", "N", "default: the usable cores, at least 2",
+            tools::into(texts.ranks, [](const auto& name, const auto& text) {
+              return number_of(name, text, 1, kMostExplainedRanks);
+            })});
   line.add_option(kWhat, "--size", texts.size, "BYTES", "default: 32M");
   line.add_option(kWhat, "--sizes", texts.sizes, "LIST", "8:1G:x4, or 1K,3M: a line for each");
   line.add_option(kWhat, "--backend", texts.backend, "NAME",
@@ -48,14 +53,7 @@ void define_explain(CommandLine& line, ExplainTexts& texts) {
 CellSpec explain_cell_of(const ExplainTexts& texts, Collective collective) {
   CellSpec cell;
   cell.operation = static_cast<Operation>(collective);
-  cell.ranks = std::max(2, launch::usable_cpus());
-  if (!texts.ranks.empty()) {
-    const auto ranks = tools::parse_whole_number(texts.ranks, 1, kMostExplainedRanks);
-    if (!ranks)
-      throw UsageError(
-          fmt::format("--ranks should be a number from 1 to {}, not '{}'", kMostExplainedRanks, texts.ranks));
-    cell.ranks = *ranks;
-  }
+  cell.ranks = texts.ranks ? *texts.ranks : std::max(2, launch::usable_cpus());
   texts.cell.apply(cell);
   return cell;
 }

@@ -141,8 +141,8 @@ Topology parse_topology(const std::string& text, int ranks) {
   if (all > kMostSimulatedRanks)
     refuse(fmt::format("--topology {} has {} ranks; {} can be simulated", text, all, kMostSimulatedRanks));
   if (ranks != 0 && ranks != all)
-    refuse(
-        fmt::format("--topology {} has {} ranks, not the {} of --ranks; leave one of the two out", text, all, ranks));
+    refuse(fmt::format("--topology {} has {} ranks, not the {} that are asked for; leave one of the two out", text, all,
+                       ranks));
   return {static_cast<int>(all), *nodes};
 }
 

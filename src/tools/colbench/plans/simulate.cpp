@@ -1,5 +1,6 @@
 // colbench simulate: what algorithms would cost where nobody has that many ranks.
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -29,14 +30,18 @@ Example:
 Exit code: 0; 2 usage.)";
 
 struct SimulateTexts {
-  std::string ranks, topology = "flat", alpha, beta, alpha_intra, beta_intra, gamma, copy, sizes = "8:1G:x4";
+  std::optional<int> ranks = {};
+  std::string topology = "flat", alpha, beta, alpha_intra, beta_intra, gamma, copy, sizes = "8:1G:x4";
   std::string algorithms = "all", max_time = "10s";
   CellOptions cell = {};
 };
 
 void define_simulate(CommandLine& line, SimulateTexts& texts) {
   constexpr const char* kWhere = "Machine";
-  line.add_option(kWhere, "-n,--ranks", texts.ranks, "N", "how many ranks; default: as many as the topology has");
+  line.add({kWhere, "-n,--ranks", "N", "how many ranks; default: as many as the topology has",
+            tools::into(texts.ranks, [](const auto& name, const auto& text) {
+              return number_of(name, text, 2, kMostSimulatedRanks);
+            })});
   line.add_option(kWhere, "--topology", texts.topology, "TEXT",
                   "flat, or nodes:512x8 (512 nodes of 8 ranks); default: flat");
   line.add_option(kWhere, "--alpha", texts.alpha, "TIME", "of a message (between nodes); default: 20us");
@@ -58,15 +63,7 @@ void define_simulate(CommandLine& line, SimulateTexts& texts) {
 // ---- What is asked for ----------------------------------------------------------------------------------------------
 
 Topology topology_of(const SimulateTexts& texts) {
-  int ranks = 0;
-  if (!texts.ranks.empty()) {
-    const auto number = tools::parse_whole_number(texts.ranks, 2, kMostSimulatedRanks);
-    if (!number)
-      throw UsageError(
-          fmt::format("--ranks should be a number from 2 to {}, not '{}'", kMostSimulatedRanks, texts.ranks));
-    ranks = *number;
-  }
-  const Topology topology = parse_topology(texts.topology, ranks);
+  const Topology topology = parse_topology(texts.topology, texts.ranks.value_or(0));
   if (topology.ranks < 2) throw UsageError("a world of one moves no data; simulate 2 ranks at least");
   return topology;
 }

@@ -11,11 +11,12 @@
 
 #include "colbench/plans/notation.hpp"
 #include "common/text.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::colbench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = core::Clock;
 
 struct TimeIsUp {};
 

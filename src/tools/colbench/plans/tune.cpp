@@ -35,15 +35,13 @@ constexpr std::size_t kMostLeftOut = 10;  // that are named
 
 // "-n 2,4" is one number of ranks for each run; none: as the rest of the command line says.
 std::vector<int> take_rank_list(std::vector<std::string>& arguments) {
-  std::vector<int> list;
-  for (const auto& [name, text] : take_ranks(arguments)) {
-    const auto ranks = tools::parse_ranks(text);
-    if (!ranks || ranks->front() < 2)
-      throw UsageError(fmt::format("{} should be numbers of ranks, as 2,4,7-8, from 2 to {}, not '{}'", name,
-                                   tools::kMaxRanks, text));
-    list = *ranks;
-  }
-  return list;
+  const auto given = take_ranks(arguments);
+  if (!given) return {};
+  const auto ranks = tools::parse_ranks(given->value);
+  if (!ranks || ranks->front() < 2)
+    throw UsageError(fmt::format("{} should be numbers of ranks, as 2,4,7-8, from 2 to {}, not '{}'", given->name,
+                                 tools::kMaxRanks, given->value));
+  return *ranks;
 }
 
 struct Job {

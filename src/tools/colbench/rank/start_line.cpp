@@ -1,7 +1,6 @@
 #include "colbench/rank/start_line.hpp"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -17,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "colbench/machine/latency.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::colbench {
 namespace {
@@ -142,7 +142,7 @@ void StartLine::wait_until(Duration timeout, Ready ready) {
   for (;;) {
     for (int i = 0; i < kYields; ++i) {
       if (ready()) return;
-      ::sched_yield();
+      core::yield();
     }
     wait.check();
     if (page_->failed.load(std::memory_order_relaxed))
@@ -175,7 +175,7 @@ std::int64_t StartLine::wait(Duration timeout) {
   wait_until(timeout, [&] { return page_->turn.value.load(std::memory_order_acquire) >= turn_; });
   const std::int64_t start_ns = page_->start_ns.load(std::memory_order_relaxed);
   if (crowded_)
-    while (now_ns() < start_ns) ::sched_yield();
+    while (now_ns() < start_ns) core::yield();
   else
     while (now_ns() < start_ns) relax();
   return start_ns;

@@ -12,7 +12,6 @@
 #include <optional>
 #include <string_view>
 #include <system_error>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -22,6 +21,7 @@
 #include "common/command_line.hpp"
 #include "common/text.hpp"
 #include "common/write_file.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/processes/program.hpp"
 
@@ -62,11 +62,11 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   // Whether it ended before the deadline, and how.
-  bool wait(std::chrono::steady_clock::time_point deadline, int& status) {
+  bool wait(core::Clock::time_point deadline, int& status) {
     // A pidfd, which would tell at once, may be refused.
     while (::waitpid(pid_, &status, WNOHANG) == 0) {
-      if (std::chrono::steady_clock::now() >= deadline) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      if (core::Clock::now() >= deadline) return false;
+      core::sleep_for(std::chrono::milliseconds(2));
     }
     pid_ = -1;
     return true;
@@ -142,7 +142,7 @@ std::string run_gnuplot(std::string_view script, std::chrono::milliseconds deadl
   int status = 0;
   {
     Child child(*program, input.fd(), output.fd(), errors.fd());
-    if (!child.wait(std::chrono::steady_clock::now() + deadline, status)) {
+    if (!child.wait(core::Clock::now() + deadline, status)) {
       throw tools::WriteError(
           fmt::format("gnuplot has not finished after {} s", static_cast<double>(deadline.count()) / 1000));
     }

@@ -7,6 +7,7 @@
 
 #include "colbench/cell/cell.hpp"
 #include "common/status_line.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::colbench {
 
@@ -28,7 +29,7 @@ std::string progress_line(const Advance& advance, std::size_t width, bool utf8);
 // terminal accepts nothing, or is gone, the line is not drawn.
 class Progress {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = core::Clock;
   static constexpr std::chrono::milliseconds kInterval{100};
 
   // On `fd`, which stays the caller's and has `width` columns. Draws nothing when there is no such thing: -1.

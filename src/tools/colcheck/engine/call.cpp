@@ -5,11 +5,11 @@
 #include <numeric>
 #include <random>
 #include <stdexcept>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include "common/gpu.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -220,7 +220,7 @@ void Call::wait_for(Work& work, std::uint64_t way) {
   bool ended = false;
   for (int i = 0; way % 3 == 1 && !ended && i < kPolls; ++i) {
     ended = work.test();
-    if (!ended) std::this_thread::yield();
+    if (!ended) core::yield();
   }
   for (int i = 0; way % 3 == 2 && !ended && i < kPolls; ++i) ended = work.wait_for(std::chrono::microseconds(50));
   if (!ended) work.wait();

@@ -1,7 +1,6 @@
 #include "colcheck/faults/drill.hpp"
 
 #include <array>
-#include <chrono>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -60,11 +59,6 @@ int count_steps(const Case& c, int rank) {
     steps += static_cast<int>(round.steps().size());
   }
   return steps;
-}
-
-std::uint64_t monotonic_ns() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
 template <class Visit>

@@ -63,12 +63,9 @@ struct Report {
   double seconds = 0;          // the time that this took
   std::string later = {};      // the code of the error of a call after the first error; empty if there was none
   std::string regrouped = {};  // "success", or what went wrong in a new group of the remaining ranks; empty: not tried
-  std::uint64_t at_ns = 0;     // when it ended, by monotonic_ns()
+  std::uint64_t at_ns = 0;     // when it ended, by core::clock_ns()
   bool good() const { return code.empty(); }
 };
-
-// CLOCK_MONOTONIC.
-std::uint64_t monotonic_ns();
 
 // One line of JSON each, without its end.
 std::string encode(const Drill& drill);

@@ -18,6 +18,8 @@
 
 #include <fmt/format.h>
 
+#include "core/clock/clock.hpp"
+
 namespace col::colcheck {
 namespace {
 
@@ -122,7 +124,7 @@ JobSpec spec_of(const Drill& drill, JobSpec rest) {
 }
 
 Job::Job(JobSpec spec)
-    : spec_(std::move(spec)), started_ns_(monotonic_ns()), started_(std::chrono::system_clock::now()), id_(make_id()) {
+    : spec_(std::move(spec)), started_ns_(core::clock_ns()), started_(core::wall_now()), id_(make_id()) {
   keep_children();
   try {
     make_directory();
@@ -196,7 +198,7 @@ void Job::start(int rank) {
 }
 
 double Job::now() const {
-  return static_cast<double>(monotonic_ns() - started_ns_) * 1e-9;
+  return static_cast<double>(core::clock_ns() - started_ns_) * 1e-9;
 }
 
 // ---- What happens
@@ -238,15 +240,12 @@ void Job::wait_for_events(Duration at_most) {
   for (const auto& side : sides_) {
     if (side->process->running()) {
       watched.push_back({side->process->pidfd(), POLLIN, 0});
-      if (const auto nap = side->process->longest_nap_ms()) at_most = std::min<Duration>(at_most, milliseconds(*nap));
+      if (const auto nap = side->process->longest_nap()) at_most = std::min(at_most, *nap);
     }
     if (side->talk) watched.push_back({side->talk.get(), POLLIN, 0});
     if (side->output) watched.push_back({side->output.get(), POLLIN, 0});
   }
-  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(at_most).count();
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  const timespec longest{static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
-  ::ppoll(watched.data(), watched.size(), &longest, nullptr);
+  core::poll_for(watched, at_most);
   for (const auto& side : sides_) note_end(*side);  // first: the time counts
   for (const auto& side : sides_) {
     read_talk(*side);

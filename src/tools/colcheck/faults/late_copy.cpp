@@ -18,7 +18,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -28,6 +27,8 @@
 #include "colcheck/faults/judge.hpp"
 #include "colcheck/properties/list.hpp"
 #include "common/unique_fd.hpp"
+#include "core/clock/clock.hpp"
+#include "core/clock/lock.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -65,7 +66,10 @@ class Gate {
  public:
   // Begins before the filter, which it would be under.
   explicit Gate(std::function<void()> first) : first_(std::move(first)), thread_([this] { attend(); }) {}
-  ~Gate() { done_ = true; }
+  ~Gate() {
+    done_ = true;
+    thread_.join();
+  }
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
@@ -82,7 +86,7 @@ class Gate {
   void attend() {
     while (!done_) {
       pollfd event{ready_ ? listener_.get() : -1, POLLIN, 0};
-      if (::poll(&event, 1, 5) <= 0) continue;
+      if (core::poll_for({&event, 1}, std::chrono::milliseconds(5)) <= 0) continue;
       seccomp_notif question{};
       if (::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_RECV, &question) != 0) continue;
       // Of the same process, so its arguments can be read.
@@ -96,7 +100,7 @@ class Gate {
   const std::function<void()> first_;
   tools::UniqueFd listener_;
   std::atomic<bool> ready_{false}, asked_{false}, done_{false};
-  std::jthread thread_;  // the last member: it uses the others
+  core::Thread thread_;  // the last member: it uses the others
 };
 
 std::int32_t value(int from, std::size_t i) {

@@ -21,12 +21,12 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include <col/job.hpp>
 
+#include "core/clock/clock.hpp"
 #include "launch/job/small_file.hpp"
 #include "launch/processes/job_directory.hpp"
 #include "launch/processes/program.hpp"
@@ -94,7 +94,7 @@ bool make_namespaces(const HolderPlan& plan) {
   if (::write(plan.status_fd, &error, sizeof error) != static_cast<ssize_t>(sizeof error)) ::_exit(1);
   // The namespace change has cleared it.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  while (good) ::pause();
+  while (good) core::sleep_for(Deadline::kMaxBudget);
   ::_exit(0);
 }
 
@@ -198,7 +198,7 @@ Process::~Process() {
   // Only a process that is stuck in the kernel takes longer; it is left to init.
   const Deadline deadline = Deadline::after(std::chrono::seconds(10));
   pollfd end{pidfd_.get(), POLLIN, 0};
-  while (!try_end() && !deadline.expired()) ::poll(&end, 1, longest_nap_ms().value_or(100));
+  while (!try_end() && !deadline.expired()) core::poll_for({&end, 1}, longest_nap().value_or(deadline.remaining()));
 }
 
 const std::optional<Ending>& Process::try_end() {
@@ -231,9 +231,9 @@ PrivateShm::PrivateShm(std::size_t bytes) {
   if (holder_ < 0) throw_error(errno, kCannotMount);
   writing.reset();
   int error = 0;
-  constexpr int kPatienceMs = 10'000;
+  constexpr std::chrono::seconds kPatienceWithHolder{10};
   pollfd ready{reading.get(), POLLIN, 0};
-  const bool told = ::poll(&ready, 1, kPatienceMs) == 1 &&
+  const bool told = core::poll_for({&ready, 1}, kPatienceWithHolder) == 1 &&
                     ::read(reading.get(), &error, sizeof error) == static_cast<ssize_t>(sizeof error);
   if (told && error == 0) return;
   end();
@@ -293,7 +293,7 @@ void refuse_memfd() {
 std::string leftover(const Traces& traces) {
   Found left = all_of(traces);
   for (const Deadline deadline = Deadline::after(kPatience); !left.empty() && !deadline.expired();) {
-    std::this_thread::sleep_for(kPause);
+    core::sleep_for(kPause);
     const Found now = all_of(traces);
     std::erase_if(left,
                   [&](const std::string& trace) { return std::find(now.begin(), now.end(), trace) == now.end(); });

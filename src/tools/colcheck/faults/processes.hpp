@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <col/types.hpp>
+
 #include "common/unique_fd.hpp"
 
 namespace col::colcheck {
@@ -34,7 +36,9 @@ class Process {
   const std::string& why_not_executed() const { return why_not_executed_; }
   // Readable once the process has ended; -1 if the system refuses one. Then poll, with this time between polls.
   int pidfd() const { return pidfd_.get(); }
-  std::optional<int> longest_nap_ms() const { return pidfd_ ? std::nullopt : std::optional(5); }
+  std::optional<Duration> longest_nap() const {
+    return pidfd_ ? std::nullopt : std::optional<Duration>(std::chrono::milliseconds(5));
+  }
   bool running() const { return !ending_; }
   // Nothing while it runs. Does not block. Reaps it.
   const std::optional<Ending>& try_end();

@@ -21,6 +21,7 @@
 #include "colcheck/faults/processes.hpp"
 #include "colcheck/faults/rank_drills.hpp"
 #include "common/gpu.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -28,7 +29,7 @@ namespace {
 // The socket to the process that started this rank.
 constexpr int kTalkFd = STDIN_FILENO;
 // Longer than any job may last: the process that started this rank ends it earlier.
-constexpr int kPatienceMs = 120'000;
+constexpr std::chrono::minutes kLongestHold{2};
 
 void say(const std::string& line) {
   const std::string text = line + "\n";
@@ -41,7 +42,7 @@ void ask(const std::string& point) {
   pollfd answer{kTalkFd, POLLIN, 0};
   char byte = 0;
   int ready = 0;
-  while ((ready = ::poll(&answer, 1, kPatienceMs)) < 0 && errno == EINTR) {  // it was stopped meanwhile
+  while ((ready = core::poll_for({&answer, 1}, kLongestHold)) < 0 && errno == EINTR) {  // it was stopped meanwhile
   }
   if (ready != 1 || ::read(kTalkFd, &byte, 1) != 1) std::_Exit(2);
 }
@@ -106,11 +107,11 @@ void FaultRank::apply_limits() const {
 
 void FaultRank::begin(std::string what) {
   report_.doing = std::move(what);
-  began_ns_ = monotonic_ns();
+  began_ns_ = core::clock_ns();
 }
 
 void FaultRank::end_with(std::string_view code, std::string message, int error_rank) {
-  report_.at_ns = monotonic_ns();
+  report_.at_ns = core::clock_ns();
   report_.seconds = static_cast<double>(report_.at_ns - began_ns_) * 1e-9;
   report_.code = code;
   report_.message = std::move(message);

@@ -9,6 +9,7 @@
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/properties/list.hpp"
 #include "colcheck/properties/program.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -44,7 +45,7 @@ void add_barrier(const Selection& selection, std::vector<Case>& all) {
 }
 
 std::int64_t now() {
-  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return static_cast<std::int64_t>(core::clock_ns());
 }
 
 void spin(std::int64_t nanoseconds) {

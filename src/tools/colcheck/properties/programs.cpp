@@ -13,6 +13,7 @@
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/properties/list.hpp"
 #include "colcheck/properties/program.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -127,7 +128,7 @@ void poll(OpenCalls& calls, Duration budget, Duration timeout, std::mt19937_64& 
         all = (budget > Duration::zero() ? work.wait_for(budget) : work.test()) && all;
     }
     if (deadline.expired()) throw std::runtime_error("test() or wait_for() never said that all calls have ended");
-    std::this_thread::yield();
+    core::yield();
   }
 }
 
@@ -209,7 +210,7 @@ Finding run_slow_rank(Rank& rank, const Case& c) {
   if (2 * delay >= rank.timeout())
     throw std::invalid_argument(fmt::format("a rank that is {} ms late is not within the timeout", c.variant));
   rank.group().barrier();
-  if (rank.rank() == late) std::this_thread::sleep_for(delay);
+  if (rank.rank() == late) core::sleep_for(delay);
   if (!c.asynchronous) return Finding::of(run_case(rank.group(), c));
   Program program({.about = c.primitive, .blocking = false, .any_source = false}, rank.size(), c.seed);
   OpenCalls calls;

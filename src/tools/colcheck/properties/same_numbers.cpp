@@ -2,7 +2,6 @@
 #include <atomic>
 #include <optional>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include <col/select.hpp>
@@ -14,6 +13,7 @@
 #include "colcheck/engine/special_inputs.hpp"
 #include "colcheck/properties/list.hpp"
 #include "colcheck/properties/number_cases.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -127,7 +127,7 @@ void add_repeatable(const Selection& selection, std::vector<Case>& all) {
 
 // Makes this rank late by some microseconds, or not.
 void come_late(std::uint64_t random) {
-  for (std::uint64_t i = 0; i < random % 8; ++i) std::this_thread::yield();
+  for (std::uint64_t i = 0; i < random % 8; ++i) core::yield();
   const std::uint64_t rounds = (random >> 8) % 4 * ((random >> 16) % 10000);
   for (std::uint64_t i = 0; i < rounds; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);  // stays a loop
 }

@@ -15,6 +15,7 @@
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/properties/list.hpp"
 #include "colcheck/properties/program.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -115,20 +116,11 @@ struct Storm {
   Timer at_thread{true}, at_process{false};
 };
 
-// Naps whatever the signals do.
-void nap() {
-  const Deadline deadline = Deadline::after(kNap);
-  while (!deadline.expired()) {
-    const timespec rest{0, deadline.remaining().count()};
-    ::nanosleep(&rest, nullptr);
-  }
-}
-
 // What is wrong with one round of the case.
 std::string signal_round_of(Rank& rank, const Case& c, std::uint64_t round) {
   const std::uint64_t seed = mix(c.seed, round);
   const auto late = static_cast<int>(seed % static_cast<std::uint64_t>(rank.size()));
-  if (rank.rank() == late) nap();
+  if (rank.rank() == late) core::sleep_for(kNap);
   if (c.variant == kProgram) return run_program(rank.group(), {.about = c.primitive}, seed, kSignalLength);
   std::string problem;
   for (int i = 0; i < kCreations; ++i) {

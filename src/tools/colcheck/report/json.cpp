@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "json/json_text.hpp"
+
 namespace col::colcheck {
 namespace {
 
@@ -148,7 +150,7 @@ std::string json_report(const Results& results) {
                        {"matrix", matrix_of(counts)}, {"properties", properties_of(counts)},
                        {"cases", std::move(cases)}};
   constexpr int kIndent = 1;
-  return report.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
+  return core::json_text(report, kIndent) + "\n";
 }
 
 }  // namespace col::colcheck

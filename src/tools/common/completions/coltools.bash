@@ -3,7 +3,7 @@
 
 _coltools_words='allreduce reduce broadcast allgather allgatherv reduce_scatter reduce_scatterv gather gatherv scatter scatterv
 alltoall alltoallv scan exscan barrier pingpong oneway bidirectional sendrecv all'
-_coltools_commands='compare noise algorithms tune explain simulate draw pairs bisect nodes suite self-test help'
+_coltools_commands='compare noise algorithms tune explain simulate draw pairs nodes self-test help'
 
 # _coltools_learn PROGRAM [COMMAND]: what its --help-all says, once in a shell: options with a value, and the others.
 declare -gA _coltools_flags _coltools_valued
@@ -52,7 +52,6 @@ _coltools() {
   local current=${words[last]} before=${words[last-1]}
   if [[ $program == *colbench ]] && ((last > 1)) && [[ " $_coltools_commands " == *" ${words[1]} "* ]]; then
     command=("${words[1]}")
-    [[ ${words[1]} == suite ]] && command+=(ps)
   fi
   _coltools_learn "$program" "${command[@]}"
   local key="$program${command[*]:+ ${command[*]}}"
@@ -68,8 +67,6 @@ _coltools() {
     mapfile -t COMPREPLY < <(compgen -W "$_coltools_words $_coltools_commands" -- "$current")
   elif [[ ${words[1]} == help ]] && ((last == 2)); then
     mapfile -t COMPREPLY < <(compgen -W "$_coltools_commands" -- "$current")
-  elif [[ ${words[1]} == suite ]] && ((last == 2)); then
-    mapfile -t COMPREPLY < <(compgen -W ps -- "$current")
   elif [[ ${words[1]} == compare ]]; then
     mapfile -t COMPREPLY < <(compgen -f -- "$current")
   elif [[ ${#command[@]} -gt 0 ]]; then

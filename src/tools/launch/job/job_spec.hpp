@@ -36,6 +36,13 @@ void fields(BindingSpec& binding, Visit& visit) {
   visit("gpus_per_rank", gpus_per_rank);
 }
 
+// How text without a newline passes through a launcher before its newline comes.
+enum class Unfinished {
+  held,    // not at all, but for very long lines
+  shown,   // as soon as its rank is silent: a prompt on a terminal
+  passed,  // at once: nobody else writes there
+};
+
 // Where the ranks' output goes. Patterns are those of assignment.hpp.
 struct OutputSpec {
   std::string label = {};         // pattern at the start of every line: "[%r] "; empty: none
@@ -46,11 +53,15 @@ struct OutputSpec {
   bool merge = false;                   // stderr joins stdout where it is written, so their order is kept
   bool quiet = false;                   // nothing is said of what goes as planned
   bool pty = false;                     // stdout and stderr are a pseudo-terminal (and therefore merged)
+  // The kind of the user's stdout and stderr decides, also for launchers on other hosts.
+  Unfinished out = Unfinished::held;
+  Unfinished err = Unfinished::held;
+  bool joined = false;  // the launcher that started this one joins the lines with those of other ranks
 };
 
 template <class Visit>
 void fields(OutputSpec& output, Visit& visit) {
-  auto& [label, timestamps, file_pattern, tee, console_ranks, merge, quiet, pty] = output;
+  auto& [label, timestamps, file_pattern, tee, console_ranks, merge, quiet, pty, out, err, joined] = output;
   visit("label", label);
   visit("timestamps", timestamps);
   visit("file", file_pattern);
@@ -59,6 +70,9 @@ void fields(OutputSpec& output, Visit& visit) {
   visit("merge", merge);
   visit("quiet", quiet);
   visit("pty", pty);
+  visit("out", out, core::Numbered{Unfinished::passed});
+  visit("err", err, core::Numbered{Unfinished::passed});
+  visit("joined", joined);
 }
 
 struct InputSpec {

@@ -53,4 +53,23 @@ std::string_view take(std::string_view& text, char separator) {
   return part;
 }
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpaces = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kSpaces);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
+}
+
+std::string_view field(std::string_view text, std::string_view name) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::size_t colon = line.find(':');
+    if (colon != std::string_view::npos && trimmed(line.substr(0, colon)) == name)
+      return trimmed(line.substr(colon + 1));
+  }
+  return {};
+}
+
 }  // namespace col::launch

@@ -17,6 +17,10 @@ std::optional<long long> read_number(const std::string& path);
 // What a directory holds, in no order; nothing if it cannot be read.
 std::optional<std::vector<std::string>> names_in(const std::string& directory);
 
+std::string_view trimmed(std::string_view text);
+// The text after "name:" on its own line; empty if there is no such line.
+std::string_view field(std::string_view text, std::string_view name);
+
 // Cuts `text` after the first `separator`, and returns the part before it.
 std::string_view take(std::string_view& text, char separator);
 

@@ -14,6 +14,7 @@
 
 #include "common/exit_codes.hpp"
 #include "json/json_fields.hpp"
+#include "json/json_text.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/nodes/node_messages.hpp"
 
@@ -41,7 +42,7 @@ using nlohmann::json;
 using tools::exit_code::kLauncher;
 using Texts = std::vector<std::string>;
 
-constexpr int kVersion = 5;
+constexpr int kVersion = 6;
 // What ranks on other hosts get of this one's environment, besides what -x says.
 constexpr std::array<std::string_view, 6> kForwarded = {"COL_", "COLRUN_", "NCCL_", "GLOO_", "OMP_", "UCX_"};
 // Of these, what belongs to this host or to the job around it.
@@ -122,6 +123,12 @@ bool reads_input_here(const JobSpec& spec, const Rendezvous& meeting) {
   return reads(spec, meeting, meeting.node_rank, spec.local_ranks());
 }
 
+bool has_one_rank(const JobSpec& spec, const Rendezvous& meeting) {
+  int ranks = spec.local_ranks();
+  for (const HostSpec& host : meeting.remotes) ranks += host.slots.value_or(0);
+  return ranks == 1 && (meeting.max_nodes == 1 || !meeting.remotes.empty());
+}
+
 template <class Visit>
 void fields(AgentJob& agent, Visit& visit) {
   auto& [spec, rendezvous, directory, environment] = agent;
@@ -137,6 +144,7 @@ std::string agent_job_text(const JobSpec& asked, const Rendezvous& meeting, cons
   for (std::size_t program = 0; program < spec.programs.size(); ++program)
     spec.programs[program].ranks = remote_ranks(meeting, host, program);
   if (!reads_input(asked, meeting, host)) spec.input = {.to = InputSpec::To::none};
+  spec.output.joined = !has_one_rank(asked, meeting);
   std::error_code no_directory;
   AgentJob agent = {.spec = std::move(spec),
                     .directory = std::filesystem::current_path(no_directory).string(),
@@ -146,12 +154,12 @@ std::string agent_job_text(const JobSpec& asked, const Rendezvous& meeting, cons
   agent.rendezvous.secret = meeting.secret;
   agent.rendezvous.node_rank = host.node_rank;
   agent.rendezvous.timeout = meeting.timeout;
-  return mapped(core::json_of(agent), byte_to_character).dump();
+  return core::json_text(mapped(core::json_of(agent), byte_to_character));
 }
 
 AgentJob parse_agent_job(const std::string& text) {
   try {
-    const json job = mapped(json::parse(text), character_to_byte);
+    const json job = mapped(core::json_from(text, /*throws=*/true), character_to_byte);
     const core::JsonDocument document = core::JsonDocument::of(job, "the job");
     if (document.root()["version"].whole<int>() != kVersion)
       throw LaunchError(kLauncher, "the hosts have different versions of colrun; install the same one");

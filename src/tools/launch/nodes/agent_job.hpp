@@ -12,6 +12,8 @@ namespace col::launch {
 bool reads_input(const JobSpec& spec, const Rendezvous& meeting, const HostSpec& host);
 // The same for ranks of this host.
 bool reads_input_here(const JobSpec& spec, const Rendezvous& meeting);
+// True if the job has one rank, on whatever host.
+bool has_one_rank(const JobSpec& spec, const Rendezvous& meeting);
 
 struct AgentJob {
   JobSpec spec;

@@ -14,6 +14,7 @@
 
 #include <col/error.hpp>
 
+#include "core/clock/clock.hpp"
 #include "launch/nodes/node_messages.hpp"
 #include "launch/processes/descriptors.hpp"
 #include "launch/processes/job_directory.hpp"
@@ -23,7 +24,7 @@
 namespace col::launch {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = core::Clock;
 
 constexpr std::size_t kMaxClients = 16;
 // Others have answered in a fraction of it, or will not. With what else it takes, an answer is there within a second.
@@ -147,10 +148,10 @@ std::optional<JobStory> AskingLauncher::take() {
 std::optional<JobStory> AskingLauncher::wait() {
   for (;;) {
     if (std::optional<JobStory> story = take()) return story;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - Clock::now()).count();
-    if (left <= 0 || is_over()) return std::nullopt;
+    const auto left = until_ - Clock::now();
+    if (left <= Duration::zero() || is_over()) return std::nullopt;
     pollfd readable{fd(), POLLIN, 0};
-    ::poll(&readable, 1, static_cast<int>(left));
+    core::poll_for({&readable, 1}, left);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/unique_fd.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/nodes/asked_for.hpp"
 #include "launch/nodes/wire.hpp"
 #include "launch/report/job_story.hpp"
@@ -65,7 +66,7 @@ class AskingLauncher {
   AskingLauncher(Wire wire, bool stacks);
 
   Wire wire_;
-  std::chrono::steady_clock::time_point until_;
+  core::Clock::time_point until_;
   bool has_answered_ = false;
 };
 

@@ -22,6 +22,7 @@
 
 #include "common/exit_codes.hpp"
 #include "common/numbers.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/job/assignment.hpp"
 #include "launch/job/launch_error.hpp"
 
@@ -93,7 +94,7 @@ UniqueFd connect_one(const addrinfo& address, std::chrono::milliseconds timeout,
     if (error != EINPROGRESS) return {};
     pollfd waiting{socket.get(), POLLOUT, 0};
     error = ETIMEDOUT;
-    if (::poll(&waiting, 1, static_cast<int>(timeout.count())) <= 0) return {};
+    if (core::poll_for({&waiting, 1}, timeout) <= 0) return {};
     socklen_t length = sizeof error;
     ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     if (error != 0) return {};
@@ -203,6 +204,19 @@ Listener listen_on(const std::vector<std::string>& addresses, int port) {
     listener.sockets.push_back(std::move(socket));
   }
   return listener;
+}
+
+Endpoint pick_free_port() {
+  int error = 0;
+  for (const char* const address : {"127.0.0.1", "::1"}) {
+    const Listener found = listen_on({address}, 0);
+    if (!found.sockets.empty()) return {address, found.port};
+    if (error == 0) error = found.error;
+  }
+  throw LaunchError(tools::exit_code::kLauncher,
+                    "cannot get a free port for MASTER_PORT, of 127.0.0.1 nor of ::1: {}; the loopback interface must "
+                    "be up (ip link set lo up)",
+                    strerror(error));
 }
 
 std::string peer_address(int socket) {

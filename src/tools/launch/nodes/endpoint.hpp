@@ -43,6 +43,10 @@ struct Listener {
 // Listens at these addresses, in digits; "" means all addresses. Port 0: the kernel chooses one.
 Listener listen_on(const std::vector<std::string>& addresses, int port);
 
+// A TCP port of the loopback interface that is free now, chosen by the kernel: of 127.0.0.1, or of ::1 where the
+// interface has no other address. Throws LaunchError (125).
+Endpoint pick_free_port();
+
 struct Connection {
   tools::UniqueFd socket;
   std::string peer_address;  // numeric

@@ -16,6 +16,7 @@
 #include <col/proof.hpp>
 
 #include "common/exit_codes.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/processes/signals.hpp"
 #include "launch/report/compare_hosts.hpp"
 #include "launch/report/report_json.hpp"
@@ -94,6 +95,8 @@ void Meeting::on_message(Member from, const std::string& address, const json& me
     begin_ending(now);
   } else if (say == Unreachable::kSay && state_ == State::gathering) {
     const auto unreachable = read_as<Unreachable>(message);
+    const auto is_meant = [&](const auto& entry) { return entry.second.wanted_rank == unreachable.unless_came; };
+    if (unreachable.unless_came && std::ranges::any_of(nodes_, is_meant)) return;
     const int code = unreachable.exit_code;
     const bool for_program = code == tools::exit_code::kNotFound || code == tools::exit_code::kNotExecutable;
     finish_with_error(unreachable.what, EndCause::launcher_failed, for_program ? code : kLauncher);
@@ -188,8 +191,7 @@ void Meeting::on_exchanged(Member from, Exchanged exchanged) {
 
 // By the time of this moment, not that at which it was found that something has come.
 void Meeting::on_clock(Member from, const ClockAsked& clock) {
-  const std::chrono::nanoseconds now = std::chrono::steady_clock::now().time_since_epoch();
-  send(from, message_of(ClockAsked{.asked = clock.asked.substr(0, 20), .answered = std::to_string(now.count())}));
+  send(from, message_of(ClockAsked{.asked = clock.asked.substr(0, 20), .answered = std::to_string(core::clock_ns())}));
 }
 
 // The trace is written by the one that has started the others, else by the first node.
@@ -282,6 +284,13 @@ void Meeting::on_lost(Member member, const std::string& why, Time now) {
   if (found == nodes_.end() || state_ == State::over) return;
   const Node node = found->second;
   nodes_.erase(found);
+  // Nobody starts it again.
+  if (state_ == State::gathering && !spec_.others_may_come && node.local_ranks > 0)
+    return finish_with_error(
+        fmt::format(
+            "lost host {} before the job began: {}; its colrun was killed, or its link is cut: look there first",
+            node.host, why),
+        EndCause::node_lost);
   if (state_ == State::gathering && ranked_nodes() < spec_.min_nodes) last_call_.reset();
   if (state_ == State::gathering || node.node_rank < 0) return;
   if (!node.ended) {

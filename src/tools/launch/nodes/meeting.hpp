@@ -25,6 +25,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/exit_codes.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/job/job_result.hpp"
 #include "launch/job/job_spec.hpp"
 #include "launch/nodes/endpoint.hpp"
@@ -59,7 +60,7 @@ struct MeetingStore {
 // The meeting decides only; it makes no system calls.
 class Meeting {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = core::Clock::time_point;
   using Member = int;
   // With fewer than max_nodes: how much longer to wait for more nodes once there are enough.
   static constexpr std::chrono::milliseconds kLastCall{3'000};
@@ -179,6 +180,9 @@ class Meeting {
   JobStory first_story_;  // from the node with rank 0: what is said about the job as a whole
   bool have_story_ = false;
 };
+
+// Serves the meeting's port and the job's store, until the job is over and its members have gone.
+void serve_meeting(Listener listener, const MeetingSpec& spec);
 
 // Forks the process in which the nodes of a job meet, a child of the watcher on one of them. It does not belong to the
 // ranks, and holds nothing of theirs. It serves the meeting's port and the job's store, and ends with the job or with

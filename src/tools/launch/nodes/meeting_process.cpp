@@ -1,3 +1,4 @@
+#include "core/clock/clock.hpp"
 #include "launch/nodes/meeting.hpp"
 
 #include <poll.h>
@@ -22,11 +23,12 @@
 #include "launch/nodes/node_messages.hpp"
 #include "launch/nodes/pulse.hpp"
 #include "launch/nodes/wire.hpp"
+#include "launch/processes/limits.hpp"
 
 namespace col::launch {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = core::Clock;
 using Time = Clock::time_point;
 
 constexpr std::size_t kMaxConnections = 4096;
@@ -34,6 +36,7 @@ constexpr std::size_t kMaxStrangers = 256;        // of these, that have not sai
 constexpr std::chrono::milliseconds kDeaf{200};   // after a call that could not be taken
 constexpr std::chrono::seconds kHelloTime{10};    // for a stranger to say hello
 constexpr std::chrono::seconds kFarewellTime{2};  // for the last letters to be taken
+constexpr std::chrono::seconds kLongestSleep{1};
 
 // Sockets in, messages out: the system's side of a meeting.
 class Host {
@@ -88,8 +91,7 @@ class Host {
     Time latest = alive_at_ + spec_.pulse.interval;
     for (const auto& [member, guest] : guests_) latest = std::min(latest, guest.heard_at + patience_with(member));
     if (const auto due = meeting_.deadline()) latest = std::min(latest, *due);
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(latest - Clock::now()).count();
-    ::poll(events.data(), events.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 1000)));
+    core::poll_for(events, std::min<Duration>(latest - Clock::now(), kLongestSleep));
     const Time now = Clock::now();
     const auto pause = pauses_.look(now, spec_.pulse);
     std::vector<std::pair<int, std::string>> gone;
@@ -191,13 +193,16 @@ class Host {
 
 }  // namespace
 
+void serve_meeting(Listener listener, const MeetingSpec& spec) {
+  Host(std::move(listener), spec).run();
+}
+
 pid_t start_meeting(Listener listener, const MeetingSpec& spec, const std::vector<int>& close_in_child) {
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) {
-    throw LaunchError(tools::exit_code::kLauncher,
-                      "cannot start the process where the nodes meet: {}; allow more processes (ulimit -u)",
-                      strerror(errno));
+    throw LaunchError(tools::exit_code::kLauncher, "cannot start the process where the nodes meet: {}",
+                      why_no_process(errno, 1));
   }
   if (pid > 0) return pid;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -205,7 +210,7 @@ pid_t start_meeting(Listener listener, const MeetingSpec& spec, const std::vecto
   ::prctl(PR_SET_NAME, "col-meeting");
   for (const int fd : close_in_child) ::close(fd);
   try {
-    Host(std::move(listener), spec).run();
+    serve_meeting(std::move(listener), spec);
   } catch (const std::exception& error) {
     // The nodes notice that it is gone; why, only this one can say.
     const std::string text = fmt::format("{}: the nodes cannot meet any more: {}\n", spec.tool, error.what());

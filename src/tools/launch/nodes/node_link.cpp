@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "core/clock/clock.hpp"
 #include "launch/nodes/node_messages.hpp"
 #include "launch/report/report_json.hpp"
 
@@ -202,10 +203,6 @@ void NodeLink::tick(Time now) {
 
 namespace {
 
-std::int64_t clock_ns() {
-  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 std::optional<std::int64_t> read_ns(const std::string& text) {
   std::int64_t ns = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), ns);
@@ -215,11 +212,11 @@ std::optional<std::int64_t> read_ns(const std::string& text) {
 }  // namespace
 
 void NodeLink::ask_for_clock() {
-  if (hello_.asks_for_clock) wire_.send(message_of(ClockAsked{.asked = std::to_string(clock_ns())}));
+  if (hello_.asks_for_clock) wire_.send(message_of(ClockAsked{.asked = std::to_string(core::clock_ns())}));
 }
 
 void NodeLink::on_clock(const json& message) {
-  const std::int64_t heard = clock_ns();
+  const auto heard = static_cast<std::int64_t>(core::clock_ns());
   const auto clock = read_as<ClockAsked>(message);
   const auto asked = read_ns(clock.asked), answered = read_ns(clock.answered);
   if (!asked || !answered) return;
@@ -256,8 +253,10 @@ void NodeLink::tell_exchanged(const PmiServer::Entries& entries, int restart) {
   tell(message_of(Exchanged{.restart = restart, .entries = entries}));
 }
 
-void NodeLink::tell_unreachable(const std::string& what, int exit_code) {
-  tell(message_of(Unreachable{.what = what, .exit_code = exit_code}));
+void NodeLink::tell_unreachable(const std::string& what, int exit_code, int unless_came) {
+  Unreachable unreachable{.what = what, .exit_code = exit_code};
+  if (unless_came >= 0) unreachable.unless_came = unless_came;
+  tell(message_of(std::move(unreachable)));
 }
 
 void NodeLink::tell_trace(const std::string& part, int restart) {

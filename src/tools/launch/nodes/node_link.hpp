@@ -1,7 +1,6 @@
 // The connection of one node's launcher to the meeting of the job's nodes (meeting.hpp).
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include <col/proof.hpp>
 
 #include "common/unique_fd.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/job/assignment.hpp"
 #include "launch/nodes/asked_for.hpp"
 #include "launch/nodes/clock_samples.hpp"
@@ -65,7 +65,7 @@ struct NodeHello {
 
 class NodeLink {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = core::Clock::time_point;
 
   // Says hello once it is asked. It obeys once the meeting has proven that it knows the secret too. `peer_address` is
   // the meeting's address as this node reaches it.
@@ -84,8 +84,9 @@ class NodeLink {
   void tell_signal(int signal);
   void tell_limit(EndCause cause, int restart);
   void tell_exchanged(const PmiServer::Entries& entries, int restart);
-  // Another node could not be started; the job's exit code is then `exit_code`.
-  void tell_unreachable(const std::string& what, int exit_code);
+  // Another node could not be started; the job's exit code is then `exit_code`. `unless_came`: it does not count if the
+  // node of this number is there.
+  void tell_unreachable(const std::string& what, int exit_code, int unless_came = -1);
   void tell_end(const JobStory& story, int restart);
   void tell_trace(const std::string& part, int restart);
   // How far this host's clock is ahead of the meeting's; nothing if this is not known.

@@ -251,12 +251,14 @@ struct Unreachable {  // by the node that should have started another one
   static constexpr std::string_view kSay = "unreachable";
   std::string what = {};
   int exit_code = 0;
+  std::optional<int> unless_came = {};  // it says nothing if the node of this number is there
 };
 template <class Visit>
 void fields(Unreachable& message, Visit& visit) {
-  auto& [what, exit_code] = message;
+  auto& [what, exit_code, unless_came] = message;
   visit("what", what);
   visit("exit_code", exit_code);
+  visit("unless_came", unless_came);
 }
 
 struct Done {  // by the meeting: its last word

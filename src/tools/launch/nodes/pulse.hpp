@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "core/clock/clock.hpp"
 #include "launch/job/job_spec.hpp"
 
 namespace col::launch {
@@ -31,7 +32,7 @@ struct Pulse {
 // Notices that this process itself stood still: what was not heard meanwhile is no silence.
 class OwnPauses {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = core::Clock::time_point;
 
   explicit OwnPauses(Time now) : looked_at_(now) {}
 

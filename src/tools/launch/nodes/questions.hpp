@@ -2,18 +2,18 @@
 // when its time is up; those that have not answered are then named in JobStory::silent.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
 
+#include "core/clock/clock.hpp"
 #include "launch/report/job_story.hpp"
 
 namespace col::launch {
 
 class Questions {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = core::Clock::time_point;
   using Done = std::function<void(JobStory)>;
 
   // `story`: all that is known of the job besides its ranks; JobStory::silent: of whom an answer is awaited, until the

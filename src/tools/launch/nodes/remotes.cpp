@@ -1,25 +1,31 @@
 #include "launch/nodes/remotes.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/command_line.hpp"
 #include "common/exit_codes.hpp"
 #include "common/text.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/nodes/agent_job.hpp"
 #include "launch/nodes/wire.hpp"
 #include "launch/processes/descriptors.hpp"
+#include "launch/processes/limits.hpp"
 #include "launch/processes/program.hpp"
 #include "launch/processes/signals.hpp"
 
@@ -32,6 +38,9 @@ constexpr int kNoColrun = 254;                           // of remote_command()
 constexpr int kSshFailed = 255;                          // ssh's own exit code
 constexpr std::size_t kOfSource = std::size_t{1} << 31;  // in an event's index: of where a host's input comes from
 
+// For the launcher of an ssh that may have gone to the background, to join the job.
+constexpr std::chrono::seconds kBackgroundTime{5};
+
 // These exit codes are for the ranks' program, and a missing ssh is not its fault.
 std::string resolve_ssh(const std::string& name) {
   try {
@@ -41,7 +50,17 @@ std::string resolve_ssh(const std::string& name) {
   }
 }
 
-Remotes::Failure describe_failure(const std::string& host, int code) {
+Remotes::Failure describe_failure(const std::string& host, const std::string& ssh, int code, bool is_read = false) {
+  if (code == tools::exit_code::kSuccess && is_read)
+    return {fmt::format("host {}: its ssh went to the background, and no colrun came from there within {} s; its input "
+                        "is still read. `{} {} echo here` must print 'here' at once; look at what it leaves running",
+                        host, kBackgroundTime.count(), ssh, host),
+            kLauncher};
+  if (code == tools::exit_code::kSuccess)
+    return {fmt::format("host {}: its ssh ended with 0 and started nothing there. `{} {} echo here` must print 'here'; "
+                        "look for an `exit` in .bashrc, a command forced by authorized_keys, or -f in --ssh",
+                        host, ssh, host),
+            kLauncher};
   if (code == kSshFailed)
     return {fmt::format("cannot reach host {} by ssh; what ssh said is above. `ssh -o BatchMode=yes {} true` must "
                         "work, without a question",
@@ -85,6 +104,7 @@ Remotes::Remotes(int epoll_fd, std::uint64_t tag, Output& output) : epoll_fd_(ep
 
 void Remotes::start(const JobSpec& spec, const Rendezvous& meeting, int port) {
   const std::string program = resolve_ssh(spec.nodes.ssh.front());
+  ssh_ = fmt::format("{}", fmt::join(spec.nodes.ssh, " "));
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
   const std::vector<int> changed = changed_signals();
@@ -102,11 +122,16 @@ void Remotes::start(const JobSpec& spec, const Rendezvous& meeting, int port) {
          .keep_fds = {},
          .open_files = files,
          .changed_signals = changed});
-    if (const int error = child.exec_error != 0 ? child.exec_error : child.fork_error; error != 0)
-      throw LaunchError(kLauncher, "cannot start {} for host {}: {}", program, host.name, strerror(error));
+    if (child.exec_error != 0 || child.fork_error != 0)
+      throw LaunchError(
+          kLauncher, "cannot start {} for host {}: {}", program, host.name,
+          child.exec_error != 0
+              ? strerror(child.exec_error)
+              : why_no_process(child.fork_error, static_cast<int>(meeting.remotes.size() - remotes_.size())));
     output_.add_raw(Output::Stream::out, std::move(out.read));
     output_.add_raw(Output::Stream::err, std::move(err.read));
     Remote remote{.host = host.name,
+                  .node_rank = host.node_rank,
                   .pid = child.pid,
                   .input = std::move(input.write),
                   .unsent = agent_job_text(spec, meeting, host, port) + "\n",
@@ -138,6 +163,7 @@ bool Remotes::write(Remote& remote) {
         ::write(remote.input.get(), remote.unsent.data() + remote.sent, remote.unsent.size() - remote.sent);
     if (written >= 0) {
       remote.sent += static_cast<std::size_t>(written);
+      remote.written += static_cast<std::size_t>(written);
     } else if (errno == EAGAIN) {
       return false;
     } else if (errno != EINTR) {
@@ -169,39 +195,71 @@ bool Remotes::read(Remote& remote) {
 }
 
 void Remotes::end_input(Remote& remote) {
+  int unread = 0;
+  if (remote.input && ::ioctl(remote.input.get(), FIONREAD, &unread) == 0)
+    remote.was_read = static_cast<std::size_t>(unread) < remote.written;
   remote.input.reset();
   remote.source.reset();
 }
 
+// Nothing else tells whether an ssh that has ended goes on in the background.
+void Remotes::look_for_reader(Remote& remote) {
+  pollfd input{remote.input.get(), 0, 0};
+  if (remote.pid == 0 && core::poll_for({&input, 1}, Duration::zero()) > 0 && (input.revents & POLLERR) != 0)
+    end_input(remote);
+}
+
 void Remotes::on_event(std::size_t index) {
-  if (const std::size_t host = index & ~kOfSource; host < remotes_.size()) pump(remotes_[host]);
+  const std::size_t host = index & ~kOfSource;
+  if (host >= remotes_.size()) return;
+  pump(remotes_[host]);
+  look_for_reader(remotes_[host]);
 }
 
 void Remotes::on_child_end(pid_t pid, int wait_status) {
   for (Remote& remote : remotes_) {
     if (remote.pid != pid) continue;
     remote.pid = 0;
+    if (wait_status == 0) {
+      look_for_reader(remote);
+      if (!over_) remote.awaited_until = core::Clock::now() + kBackgroundTime;
+      return;
+    }
     end_input(remote);
-    if (over_ || wait_status == 0) return;
-    failures_.push_back(describe_failure(remote.host, WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1));
+    if (over_) return;
+    failures_.push_back(describe_failure(remote.host, ssh_, WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1));
   }
 }
 
-std::vector<Remotes::Failure> Remotes::take_failures() {
+std::vector<Remotes::Failure> Remotes::take_failures(Time now) {
+  for (Remote& remote : remotes_) {
+    const bool may_come = remote.input || remote.was_read;
+    if (!remote.awaited_until || (may_come && now < *remote.awaited_until)) continue;
+    remote.awaited_until.reset();
+    failures_.push_back(describe_failure(remote.host, ssh_, tools::exit_code::kSuccess, bool(remote.input)));
+    failures_.back().unless_came = remote.node_rank;
+  }
   return std::exchange(failures_, {});
 }
 
-std::vector<pid_t> Remotes::pids() const {
-  std::vector<pid_t> pids;
+std::optional<Remotes::Time> Remotes::deadline() const {
+  std::optional<Time> first;
   for (const Remote& remote : remotes_) {
-    if (remote.pid != 0) pids.push_back(remote.pid);
+    if (remote.awaited_until) first = std::min(first.value_or(*remote.awaited_until), *remote.awaited_until);
   }
-  return pids;
+  return first;
+}
+
+bool Remotes::any_left() const {
+  return std::ranges::any_of(remotes_, [](const Remote& remote) { return remote.pid != 0; });
 }
 
 void Remotes::let_go() {
   over_ = true;
-  for (Remote& remote : remotes_) end_input(remote);
+  for (Remote& remote : remotes_) {
+    end_input(remote);
+    remote.awaited_until.reset();
+  }
 }
 
 }  // namespace col::launch

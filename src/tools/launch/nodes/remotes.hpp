@@ -8,10 +8,12 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/unique_fd.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/job/job_spec.hpp"
 #include "launch/nodes/rendezvous.hpp"
 #include "launch/output/output.hpp"
@@ -37,31 +39,41 @@ class Remotes {
   struct Failure {
     std::string what;
     int exit_code;  // of the job
+    // An ssh that ended with 0 may have left its work in the background: then this is the host's number, and the
+    // failure is none if that node has come. -1: it is one.
+    int unless_came = -1;
   };
-  std::vector<Failure> take_failures();  // each failure is returned once
-  std::vector<pid_t> pids() const;       // of launchers that still run
-  bool any_left() const { return !pids().empty(); }
+  using Time = core::Clock::time_point;
+  std::vector<Failure> take_failures(Time now);  // each failure is returned once
+  std::optional<Time> deadline() const;          // when to ask for them
+  bool any_left() const;                         // whether an ssh still runs
   // The job is over: launchers that still wait for something are told to end.
   void let_go();
 
  private:
   struct Remote {
     std::string host;
+    int node_rank = 0;
     pid_t pid = 0;          // 0: has ended
     tools::UniqueFd input;  // ssh's stdin
     std::string unsent;     // the part from `sent` on
     std::size_t sent = 0;
-    tools::UniqueFd source;  // the source of its ranks' input
+    std::size_t written = 0;                 // to `input`
+    bool was_read = false;                   // `input` has ended, and something of it had been read: perhaps the job
+    tools::UniqueFd source;                  // the source of its ranks' input
+    std::optional<Time> awaited_until = {};  // ssh has ended with 0, and its launcher is to join by then
   };
 
   void pump(Remote& remote);
   bool write(Remote& remote);
   bool read(Remote& remote);
   static void end_input(Remote& remote);
+  static void look_for_reader(Remote& remote);
 
   int epoll_fd_;
   std::uint64_t tag_;
   Output& output_;
+  std::string ssh_;  // as the user wrote it
   std::vector<Remote> remotes_;
   std::vector<Failure> failures_;
   bool over_ = false;

@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
+#include "json/json_text.hpp"
 #include "launch/processes/descriptors.hpp"
 
 namespace col::launch {
@@ -31,7 +33,7 @@ void Wire::fail(std::string why) {
 
 void Wire::send(const nlohmann::json& message) {
   if (broken()) return;
-  unsent_ += message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  unsent_ += core::json_text(message);
   unsent_ += '\n';
   if (unsent_.size() > kMaxUnsent) return fail("it does not read what it is sent");
   flush();
@@ -69,8 +71,7 @@ std::vector<nlohmann::json> Wire::receive() {
       if (heard_of_stranger_ > kMaxStranger) fail("it sent a message that is too long");
     }
     for (std::size_t end; !broken() && (end = unread_.find('\n', searched)) != std::string::npos; searched = 0) {
-      nlohmann::json message = nlohmann::json::parse(
-          unread_.begin(), unread_.begin() + static_cast<std::ptrdiff_t>(end), nullptr, /*allow_exceptions=*/false);
+      nlohmann::json message = core::json_from(std::string_view(unread_).substr(0, end));
       unread_.erase(0, end + 1);
       if (message.is_object()) {
         messages.push_back(std::move(message));

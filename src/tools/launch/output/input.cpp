@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "common/exit_codes.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/processes/descriptors.hpp"
 
@@ -54,7 +55,7 @@ InputSource::Outcome InputSource::read(std::span<char> buffer) {
   if (!fd_) return {0, ended};
   if (may_block_) {
     pollfd some{fd_.get(), POLLIN, 0};
-    if (::poll(&some, 1, 0) == 0) return {0, empty};
+    if (core::poll_for({&some, 1}, Duration::zero()) == 0) return {0, empty};
   }
   const ssize_t length = is_socket_ ? ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT)
                                     : ::read(fd_.get(), buffer.data(), buffer.size());
@@ -102,7 +103,8 @@ void Input::on_event(std::size_t index) {
   Reader& reader = readers_[index - 1];
   reader.ready = true;
   pollfd state{reader.fd.get(), POLLOUT, 0};
-  if (reader.fd && ::poll(&state, 1, 0) == 1 && (state.revents & (POLLERR | POLLHUP)) != 0) drop(reader);
+  if (reader.fd && core::poll_for({&state, 1}, Duration::zero()) == 1 && (state.revents & (POLLERR | POLLHUP)) != 0)
+    drop(reader);
 }
 
 bool Input::work() {

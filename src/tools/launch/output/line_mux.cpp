@@ -96,7 +96,7 @@ std::string_view LineMux::queue_directly(int index, std::string_view bytes, std:
     bytes.remove_prefix(lines);
   }
   // After whole lines the rest is a new line: it has its own silence to wait for.
-  if (bytes.empty() || (open_ != index && !options_.one_source)) return bytes;
+  if (bytes.empty() || (open_ != index && options_.unfinished != Unfinished::passed)) return bytes;
   decorate(from, bytes, stamp, queue_);
   open_ = index;
   return {};
@@ -105,7 +105,7 @@ std::string_view LineMux::queue_directly(int index, std::string_view bytes, std:
 // Appends the text to `to`, with stamp and label at every line's start.
 void LineMux::decorate(Source& from, std::string_view text, std::string_view stamp, std::string& to) {
   if (text.empty()) return;
-  if (from.label.empty() && stamp.empty()) {
+  if (from.label.empty() && stamp.empty() && !from.cut) {
     to.append(text);
     from.at_start = text.back() == '\n';
     return;
@@ -113,6 +113,7 @@ void LineMux::decorate(Source& from, std::string_view text, std::string_view sta
   prefix_.assign(stamp).append(from.label);
   while (!text.empty()) {
     if (from.at_start) to.append(prefix_);
+    if (std::exchange(from.cut, false)) to.append(kGoneOn);
     const std::size_t newline = text.find('\n');
     from.at_start = newline != std::string_view::npos;
     const std::size_t length = from.at_start ? newline + 1 : text.size();
@@ -122,15 +123,13 @@ void LineMux::decorate(Source& from, std::string_view text, std::string_view sta
 }
 
 void LineMux::hold(Source& from, std::string_view text, std::string_view stamp) {
-  if (text.empty()) return;
-  const std::size_t before = from.held.size();
   if (const std::size_t lines = whole_lines(text); lines > 0) {
     decorate(from, text.substr(0, lines), stamp, from.held);
+    whole_ += from.held.size() - from.whole;
     from.whole = from.held.size();
     text.remove_prefix(lines);
   }
   decorate(from, text, stamp, from.held);
-  held_ += from.held.size() - before;
 }
 
 void LineMux::close(int source, Time now) {
@@ -143,7 +142,7 @@ bool LineMux::wants(int source) const {
   const Source& from = at(source);
   if (from.closed || pending().size() >= kMaxQueued) return false;
   // The source with the open line must be able to end it, however much the others hold.
-  return open_ == source || (from.held.size() < kMaxHeld && held_ < options_.max_held);
+  return open_ == source || (from.held.size() < kMaxHeld && whole_ < options_.max_held);
 }
 
 void LineMux::consume(std::size_t bytes) {
@@ -158,11 +157,13 @@ void LineMux::consume(std::size_t bytes) {
   }
 }
 
-// Passes on what may go now of what the source holds: whole lines; the rest too when the source is closed or full.
+// Passes on what may go now of what the source holds: whole lines; the rest too when the source is closed or full, or
+// nobody else writes there.
 void LineMux::pass_on(int index, Time now) {
   Source& from = at(index);
-  const bool all = from.closed || from.silent || is_full(from);
-  const bool some = !from.held.empty() && (from.whole > 0 || all);
+  const bool all = from.closed || is_full(from) || options_.unfinished == Unfinished::passed;
+  const bool rest_too = all || (from.silent && from.whole == 0);
+  const bool some = !from.held.empty() && (from.whole > 0 || rest_too);
   if (some && !is_open_for(index) && at(open_).closed) end_open_line();
   if (!is_open_for(index)) {
     if (some) {
@@ -173,9 +174,8 @@ void LineMux::pass_on(int index, Time now) {
     return;
   }
   from.silent = false;
-  const bool rest_too = all && (from.whole == 0 || from.closed || from.held.size() - from.whole >= kMaxHeld);
   emit(index, rest_too ? from.held.size() : from.whole);
-  if (from.closed && open_ == index && from.decorated) end_open_line();
+  if (from.closed && open_ == index && (from.decorated || options_.ends_lines)) end_open_line();
   note_partial(index);
 }
 
@@ -206,20 +206,24 @@ void LineMux::emit(int index, std::size_t bytes) {
   queue_.append(from.held, 0, bytes);
   open_ = queue_.back() == '\n' ? kNobody : index;
   from.held.erase(0, bytes);
-  from.whole -= std::min(from.whole, bytes);
-  held_ -= bytes;
+  const std::size_t whole = std::min(from.whole, bytes);
+  from.whole -= whole;
+  whole_ -= whole;
   if (from.held.empty()) release_if_large(from.held, kKeptPerSource);
 }
 
 void LineMux::end_open_line() {
+  Source& owner = at(open_);
+  owner.at_start = true;  // should it go on, then with its label
+  owner.cut = !owner.closed && options_.unfinished != Unfinished::shown;
+  if (owner.cut) queue_.append(kGoesOn);
   queue_.push_back('\n');
-  at(open_).at_start = true;  // should it go on, then with its label
   open_ = kNobody;
 }
 
 void LineMux::note_partial(int index) {
   Source& from = at(index);
-  if (from.held.empty() || from.partial || from.waits) return;
+  if (options_.unfinished != Unfinished::shown || from.held.empty() || from.partial || from.waits) return;
   from.partial = true;
   partial_.push_back(index);
 }

@@ -12,6 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/clock/clock.hpp"
+#include "launch/job/job_spec.hpp"
+
 namespace col::launch {
 
 // The time at the start of a line of output, local, as "12:04:07.123456 ".
@@ -28,25 +31,30 @@ class LineStamp {
 // Joins the output of many sources into one stream of whole lines. It has no descriptors: bytes come in, bytes go out.
 //
 // Bytes pass unchanged, in the order of each source. Two sources never share a line. Text without a newline waits for
-// its newline, with these exceptions:
-// - It is passed on when its source is silent for kSilence (so a prompt shows), when its source ends, or when it grows
-//   beyond kMaxHeld, or all held text beyond its limit (so a line of any length passes). That line is then open, and
-//   others wait for its end.
-// - After kPatience, or when its source has ended, an open line is ended by a newline of ours. So a prompt or progress
-//   bar of one rank cannot delay the others forever. These newlines, and newlines at the end of the last line of a
-//   source with a label or a stamp, are the only bytes that are ever added.
+// its newline, or for the end of its source, with these exceptions:
+// - More than kMaxHeld of it is passed on, so a line of any length passes.
+// - Unfinished::shown (a terminal): it is passed on when its source is silent for kSilence, so a prompt shows.
+// - Unfinished::passed (nobody else writes there): it passes at once.
+// Its line is then open, and others wait for its end. After kPatience, or when its source has ended, a newline of ours
+// ends it, so a prompt, a progress bar or a line without end cannot delay the others forever. A line that was cut says
+// so: kGoesOn ends the first part, and kGoneOn begins the rest. On a terminal, a prompt needs no such words. They, the
+// newlines, and newlines at the end of the last line of a source with a label or a stamp, or of every source
+// (Options::ends_lines), are the only bytes that are ever added.
 class LineMux {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = core::Clock;
   using Time = Clock::time_point;
   static constexpr std::size_t kMaxHeld = 64 * 1024;     // per source
   static constexpr std::size_t kMaxQueued = 256 * 1024;  // above it, no source should be read
   static constexpr std::chrono::milliseconds kSilence{50};
   static constexpr std::chrono::milliseconds kPatience{1000};
+  static constexpr std::string_view kGoesOn = " [line continues]";
+  static constexpr std::string_view kGoneOn = "[line continued] ";
 
   struct Options {
-    std::size_t max_held = 8 * 1024 * 1024;  // for all sources; each may exceed it by its last feed
-    bool one_source = false;  // there will never be a second source: nothing waits for the end of its line
+    Unfinished unfinished = Unfinished::held;
+    bool ends_lines = false;                 // the last line of every source gets a newline
+    std::size_t max_held = 8 * 1024 * 1024;  // of whole lines, for all sources; each may exceed it by its last feed
     // How much memory an empty queue keeps for later bytes.
     std::size_t kept = std::numeric_limits<std::size_t>::max();
   };
@@ -87,6 +95,7 @@ class LineMux {
     bool waits = false;    // in waiting_
     bool partial = false;  // in partial_
     bool silent = false;   // silent for long enough: text without a newline must be passed on
+    bool cut = false;      // what comes next is the rest of a line that was cut
   };
   static constexpr int kNobody = -1;
 
@@ -94,9 +103,7 @@ class LineMux {
   const Source& at(int index) const { return sources_[static_cast<std::size_t>(index)]; }
   bool is_unused(int index) const;
   bool is_open_for(int index) const { return open_ == kNobody || open_ == index; }
-  bool is_full(const Source& from) const {
-    return from.held.size() >= kMaxHeld || (!from.held.empty() && held_ >= options_.max_held);
-  }
+  static bool is_full(const Source& from) { return from.held.size() - from.whole >= kMaxHeld; }
 
   std::string_view queue_directly(int index, std::string_view bytes, std::string_view stamp);
   void decorate(Source& from, std::string_view text, std::string_view stamp, std::string& to);
@@ -111,7 +118,7 @@ class LineMux {
   Options options_;
   std::vector<Source> sources_;
   std::size_t forgotten_ = 0;  // sources
-  std::size_t held_ = 0;       // bytes, of all sources
+  std::size_t whole_ = 0;      // bytes of whole lines that all sources hold
   std::string queue_;
   std::size_t consumed_ = 0;
   int open_ = kNobody;       // the source with an open line in the queue

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/clock/clock.hpp"
 #include "launch/output/terminal.hpp"
 #include "launch/processes/descriptors.hpp"
 
@@ -89,7 +90,7 @@ void Output::read(Pipe& pipe, Time now) {
   }
   const std::string_view bytes(buffer_.get(), static_cast<std::size_t>(length));
   std::string_view stamp;
-  if (spec_.timestamps && !pipe.is_raw) stamp = stamp_.text(std::chrono::system_clock::now());
+  if (spec_.timestamps && !pipe.is_raw) stamp = stamp_.text(core::wall_now());
   for (const Route& route : pipe.routes) {
     Outlet& outlet = *outlets_[route.outlet];
     if (!outlet.broken) outlet.lines.feed(route.source, bytes, now, stamp);
@@ -123,12 +124,14 @@ void Output::fail(std::size_t index, int error) {
   Outlet& failed = *outlets_[index];
   failed.broken = true;
   failed.lines.consume(failed.lines.pending().size());
-  const bool is_console = index < consoles_;
-  if (is_console && !spec_.file_pattern.empty()) return;
-  if (error_ == 0) {
+  const bool files_have_it = index < consoles_ && !spec_.file_pattern.empty();
+  if (files_have_it && error == EPIPE) return;
+  if (!cut_off_) {
     error_ = error;
     error_file_ = failed.path;
   }
+  if (files_have_it) return;
+  cut_off_ = true;
   const Time now = LineMux::Clock::now();
   const auto leads_here = [&](const Route& route) { return route.outlet == index; };
   for (Pipe& pipe : pipes_) {

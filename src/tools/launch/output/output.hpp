@@ -40,7 +40,7 @@ struct ChildStreams {
 //                                └─► last lines of its stderr
 //     rank ── file               when nothing is to be added to it, nor shown
 //
-// If the job writes its own files, a console without a reader does not matter.
+// If the job writes its own files, a console without a reader does not matter, and a full one does not end the job.
 class Output {
  public:
   using Time = LineMux::Time;
@@ -53,8 +53,8 @@ class Output {
     int stdout_fd = 1, stderr_fd = 2;
     int ranks = 1;  // of this node
   };
-  // The largest number of descriptors for each rank, including the child's ends.
-  static int files_per_rank(const OutputSpec& spec);
+  // The largest number of descriptors that stay open for each of `ranks` ranks of a node.
+  static int files_per_rank(const OutputSpec& spec, int ranks);
 
   // `spec` must outlive it.
   Output(const Wiring& wiring, const OutputSpec& spec);
@@ -97,11 +97,13 @@ class Output {
   // Before a restart: gives up the ranks' pipes and forgets the ranks. add_rank() counts from 0 again.
   void forget_ranks(Time now);
 
-  // errno of the first write that failed permanently (EPIPE: the reader is gone); 0 if there is none. The pipes of that
-  // side are then closed, so that the ranks see it too.
+  // errno of a write that failed permanently (EPIPE: the reader is gone); 0 if there is none.
   int error() const noexcept { return error_; }
-  // The name of the file that could not be written; empty for the console.
+  // The name of the file that could not be written; "stdout", "stderr".
   const std::string& error_file() const noexcept { return error_file_; }
+  // True if what could not be written is nowhere else. The pipes of that side are then closed, so that the ranks see it
+  // too.
+  bool is_cut_off() const noexcept { return cut_off_; }
 
  private:
   static constexpr std::size_t kReadBytes = 64 * 1024;  // what a pipe holds
@@ -110,7 +112,7 @@ class Output {
     Outlet(Sink to, std::string name, const LineMux::Options& options)
         : sink(std::move(to)), path(std::move(name)), lines(options) {}
     Sink sink;
-    std::string path;  // empty: the console
+    std::string path;  // or "stdout", "stderr"
     LineMux lines;
     bool blocked = false;  // registered for writability
     bool broken = false;
@@ -170,6 +172,7 @@ class Output {
   LineStamp stamp_;
   std::unique_ptr<char[]> buffer_;
   int error_ = 0;
+  bool cut_off_ = false;
   std::string error_file_;
 };
 

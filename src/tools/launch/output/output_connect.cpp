@@ -43,24 +43,35 @@ bool differs_by_rank(const std::string& pattern) {
          expand_pattern(pattern, {.rank = 1, .local_rank = 1, .world_size = 2});
 }
 
+bool has_file_per_rank(const OutputSpec& spec, int ranks) {
+  return ranks == 1 || differs_by_rank(spec.file_pattern);
+}
+
+// Ranks that share a file would cut each other's lines.
+bool writes_directly(const OutputSpec& spec, int ranks) {
+  return !spec.file_pattern.empty() && has_file_per_rank(spec, ranks) && spec.label.empty() && !spec.timestamps &&
+         !spec.tee && !spec.pty;
+}
+
 }  // namespace
 
-int Output::files_per_rank(const OutputSpec& spec) {
-  if (spec.pty) return spec.file_pattern.empty() ? 1 : 2;
-  const int streams = spec.merge ? 1 : 2;
+int Output::files_per_rank(const OutputSpec& spec, int ranks) {
+  if (writes_directly(spec, ranks)) return 0;
+  const int streams = spec.merge || spec.pty ? 1 : 2;
   return spec.file_pattern.empty() ? streams : 2 * streams;
 }
 
 Output::Output(const Wiring& wiring, const OutputSpec& spec)
     : wiring_(wiring), spec_(spec), buffer_(std::make_unique_for_overwrite<char[]>(kReadBytes)) {
-  file_per_rank_ = wiring.ranks == 1 || differs_by_rank(spec.file_pattern);
-  // Ranks that share a file would cut each other's lines.
-  direct_ =
-      !spec.file_pattern.empty() && file_per_rank_ && spec.label.empty() && !spec.timestamps && !spec.tee && !spec.pty;
-  outlets_.push_back(std::make_unique<Outlet>(Sink(wiring.stdout_fd), "", LineMux::Options{}));
-  if (!same_file(wiring.stdout_fd, wiring.stderr_fd)) {
-    outlets_.push_back(std::make_unique<Outlet>(Sink(wiring.stderr_fd), "", LineMux::Options{}));
-  }
+  file_per_rank_ = has_file_per_rank(spec, wiring.ranks);
+  direct_ = writes_directly(spec, wiring.ranks);
+  const auto add_console = [&](int fd, const char* name, Unfinished unfinished) {
+    outlets_.push_back(std::make_unique<Outlet>(
+        Sink(fd), name,
+        LineMux::Options{.unfinished = unfinished, .ends_lines = spec.joined && unfinished == Unfinished::held}));
+  };
+  add_console(wiring.stdout_fd, "stdout", spec.out);
+  if (!same_file(wiring.stdout_fd, wiring.stderr_fd)) add_console(wiring.stderr_fd, "stderr", spec.err);
   consoles_ = outlets_.size();
   own_source_ = outlets_.back()->lines.add_source("");
   print_source_ = outlets_.front()->lines.add_source("");
@@ -143,10 +154,12 @@ std::size_t Output::file_outlet(const RankNames& names, const std::string& path)
   const auto [entry, is_new] = file_outlets_.try_emplace(path, 0);
   if (!is_new) return entry->second;
   OutputFiles::File file = files_.open(path, names.restart > 0);
-  // Files never stall, so all they need to hold are the lines that are not yet ended.
-  LineMux::Options options{.max_held = LineMux::kMaxHeld, .kept = 0};
-  options.one_source =
+  const bool one_source =
       file_per_rank_ && (spec_.merge || spec_.pty || file_of(names, Stream::out) != file_of(names, Stream::err));
+  // Files never stall, so all they need to hold are the lines that are not yet ended.
+  const LineMux::Options options{.unfinished = one_source ? Unfinished::passed : unfinished_at(file.fd.get()),
+                                 .max_held = LineMux::kMaxHeld,
+                                 .kept = 0};
   const auto free = std::find(outlets_.begin(), outlets_.end(), nullptr);
   entry->second = static_cast<std::size_t>(free - outlets_.begin());
   auto outlet = std::make_unique<Outlet>(Sink(std::move(file.fd)), path, options);

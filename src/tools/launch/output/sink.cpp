@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "common/exit_codes.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/job/launch_error.hpp"
 
 namespace col::launch {
@@ -78,7 +79,7 @@ Sink::Outcome Sink::write(std::string_view bytes) {
     std::size_t length = std::min(bytes.size() - outcome.written, kBigWrite);
     if (may_block_) {
       pollfd room{fd_.get(), POLLOUT, 0};
-      if (::poll(&room, 1, 0) == 0) return {outcome.written, EAGAIN};
+      if (core::poll_for({&room, 1}, Duration::zero()) == 0) return {outcome.written, EAGAIN};
       length = std::min<std::size_t>(length, PIPE_BUF);
     }
     const char* start = bytes.data() + outcome.written;
@@ -98,6 +99,10 @@ bool same_file(int left, int right) {
   struct stat other {};
   return ::fstat(left, &one) == 0 && ::fstat(right, &other) == 0 && one.st_dev == other.st_dev &&
          one.st_ino == other.st_ino;
+}
+
+Unfinished unfinished_at(int fd) {
+  return ::isatty(fd) == 1 ? Unfinished::shown : Unfinished::held;
 }
 
 OutputFiles::File OutputFiles::open(const std::string& path, bool is_restart) {

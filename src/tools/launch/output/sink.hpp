@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/unique_fd.hpp"
+#include "launch/job/job_spec.hpp"
 
 namespace col::launch {
 
@@ -38,6 +39,9 @@ class Sink {
 
 // True if both descriptors lead to the same place (`2>&1`). Lines must then share one stream to stay whole.
 bool same_file(int left, int right);
+
+// A prompt is for a person at a terminal; a file, and a program behind a pipe, get whole lines.
+Unfinished unfinished_at(int fd);
 
 // Opens the files that the ranks' output goes to.
 class OutputFiles {

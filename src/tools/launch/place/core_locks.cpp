@@ -6,14 +6,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <thread>
 
 #include <fmt/format.h>
+
+#include "core/clock/clock.hpp"
 
 namespace col::launch {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = core::Clock;
 
 constexpr std::chrono::milliseconds kMostAtDoor{100};  // a launcher is there for a fraction of one
 constexpr std::chrono::microseconds kPause{500};
@@ -32,7 +33,7 @@ Tried try_lock(const std::string& directory) {
 }
 
 Tried lock_until(const std::string& directory, Clock::time_point latest) {
-  for (;; std::this_thread::sleep_for(kPause)) {
+  for (;; core::sleep_for(kPause)) {
     Tried tried = try_lock(directory);
     if (tried.fd || tried.error != 0) return tried;
     if (Clock::now() >= latest) return {.fd = {}, .error = ETIMEDOUT};

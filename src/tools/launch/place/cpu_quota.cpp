@@ -184,28 +184,4 @@ int usable_cpus() {
   return usable_cpus(static_cast<int>(allowed_cpus().size()), cpu_quota());
 }
 
-void check_open_files(int ranks, int files_per_rank, rlim_t hard_limit) {
-  constexpr rlim_t kOtherFiles = 64;
-  const rlim_t needed = static_cast<rlim_t>(ranks) * static_cast<rlim_t>(files_per_rank) + kOtherFiles;
-  if (hard_limit >= needed) return;
-  throw LaunchError(tools::exit_code::kLauncher,
-                    "{} ranks need {} open files, but the hard limit is {}; raise it (ulimit -Hn) or use "
-                    "fewer ranks",
-                    ranks, needed, hard_limit);
-}
-
-void check_process_limit(int ranks, const std::string& proc) {
-  const long long needed = ranks + 1LL;  // the watcher as well
-  for (const std::string& directory : control_groups("pids", proc)) {
-    const std::optional<long long> most = read_number(directory + "/pids.max");
-    if (!most) continue;
-    const long long present = read_number(directory + "/pids.current").value_or(0);
-    if (present + needed <= *most) continue;
-    throw LaunchError(tools::exit_code::kLauncher,
-                      "{} ranks need {} processes, but the control group {} may have {} and has {} now; "
-                      "raise its pids.max or use fewer ranks",
-                      ranks, needed, directory, *most, present);
-  }
-}
-
 }  // namespace col::launch

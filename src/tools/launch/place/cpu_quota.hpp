@@ -1,7 +1,5 @@
-// What the system allows this process: processors, open files, processes.
+// The processors that the system allows this process.
 #pragma once
-
-#include <sys/resource.h>
 
 #include <optional>
 #include <string>
@@ -35,10 +33,5 @@ int usable_cpus(int cpus, std::optional<double> quota) noexcept;
 
 // The same for this process.
 int usable_cpus();
-
-// Both throw LaunchError (125) if `ranks` ranks cannot be started under this limit: that of open files, where each rank
-// needs `files_per_rank`, and that of processes in the control groups.
-void check_open_files(int ranks, int files_per_rank, rlim_t hard_limit);
-void check_process_limit(int ranks, const std::string& proc = "/proc");
 
 }  // namespace col::launch

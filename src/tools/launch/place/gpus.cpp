@@ -1,3 +1,4 @@
+#include "core/clock/clock.hpp"
 #include "launch/place/placement.hpp"
 
 #include <fcntl.h>
@@ -13,7 +14,6 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,36 +27,11 @@
 namespace col::launch {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = core::Clock;
 
 constexpr int kMaxGpus = 4096;
 constexpr int kMaxNodeNumber = 65536;
 constexpr std::chrono::seconds kKillWait{1};  // a process that the kernel holds fast is not waited for
-
-int milliseconds_until(Clock::time_point time) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - Clock::now());
-  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000));
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpaces = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(kSpaces);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
-}
-
-// The text after "name:" on its own line; empty if there is no such line.
-std::string_view field(std::string_view text, std::string_view name) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const std::size_t colon = line.find(':');
-    if (colon != std::string_view::npos && trimmed(line.substr(0, colon)) == name)
-      return trimmed(line.substr(colon + 1));
-  }
-  return {};
-}
 
 bool is_uuid(std::string_view text) {
   return text.starts_with("GPU-") && text.find('?') == std::string_view::npos;
@@ -124,7 +99,7 @@ std::optional<std::string> read_until(int fd, Clock::time_point deadline) {
   std::array<char, 4096> buffer;
   while (text.size() < kMostBytes) {
     pollfd event{fd, POLLIN, 0};
-    const int ready = ::poll(&event, 1, milliseconds_until(deadline));
+    const int ready = core::poll_for({&event, 1}, deadline - Clock::now());
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) return std::nullopt;
     const ssize_t length = ::read(fd, buffer.data(), buffer.size());
@@ -140,7 +115,7 @@ std::optional<std::string> read_until(int fd, Clock::time_point deadline) {
 int await_end(pid_t pid, Clock::time_point deadline) {
   int status = 0;
   // It has closed its output, or was killed: this takes no time. A pidfd may be refused.
-  for (;; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+  for (;; core::sleep_for(std::chrono::milliseconds(1))) {
     if (::waitpid(pid, &status, WNOHANG) == pid) return status;
     if (Clock::now() >= deadline) return -1;
   }

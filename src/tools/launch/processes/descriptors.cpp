@@ -1,17 +1,18 @@
 #include "launch/processes/descriptors.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include <fmt/format.h>
 
 #include "common/exit_codes.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/job/launch_error.hpp"
-#include "launch/place/cpu_quota.hpp"
 
 namespace col::launch {
 
@@ -30,10 +31,9 @@ PipeEnds make_pipe() {
 
 }  // namespace
 
-rlimit raise_open_files(int ranks, int files_per_rank) {
+rlimit raise_open_files() {
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
-  check_open_files(ranks, files_per_rank, before.rlim_max);
   const rlimit raised{before.rlim_max, before.rlim_max};
   ::setrlimit(RLIMIT_NOFILE, &raised);
   return before;
@@ -55,6 +55,15 @@ bool watch(int epoll_fd, int fd, std::uint32_t events, std::uint64_t tag) noexce
 void watch_readable(int epoll_fd, int fd, std::uint64_t tag) {
   if (!watch(epoll_fd, fd, EPOLLIN, tag))
     throw LaunchError(kLauncher, "cannot watch a descriptor: {}", strerror(errno));
+}
+
+std::span<const epoll_event> next_events(int epoll_fd, std::span<epoll_event> room, Duration at_most) noexcept {
+  const auto take = [&] { return ::epoll_wait(epoll_fd, room.data(), static_cast<int>(room.size()), 0); };
+  int count = take();
+  // A busy epoll costs one system call.
+  pollfd any{epoll_fd, POLLIN, 0};
+  if (count == 0 && at_most > Duration::zero() && core::poll_for({&any, 1}, at_most) > 0) count = take();
+  return room.first(static_cast<std::size_t>(std::max(count, 0)));
 }
 
 PipeEnds make_output_pipe() {

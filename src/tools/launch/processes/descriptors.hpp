@@ -1,17 +1,20 @@
 // The descriptors for supervising a job. Functions throw LaunchError (125) if the system has no more.
 #pragma once
 
+#include <sys/epoll.h>
 #include <sys/resource.h>
 
 #include <cstdint>
+#include <span>
+
+#include <col/types.hpp>
 
 #include "common/unique_fd.hpp"
 
 namespace col::launch {
 
-// Raises this process's limit of open files as far as allowed, and returns the old limit. Throws if it is too low for
-// `ranks` ranks with this number of files each (a pidfd, and what Output and Input need).
-rlimit raise_open_files(int ranks, int files_per_rank);
+// Raises this process's limit of open files as far as allowed, and returns the old limit.
+rlimit raise_open_files();
 
 tools::UniqueFd make_epoll();
 
@@ -20,6 +23,9 @@ tools::UniqueFd make_epoll();
 bool watch(int epoll_fd, int fd, std::uint32_t events, std::uint64_t tag) noexcept;
 // The same for EPOLLIN. Throws if the system refuses it.
 void watch_readable(int epoll_fd, int fd, std::uint64_t tag);
+// Takes what has happened, in that order; if that is nothing yet, waits for it. Empty after `at_most`, or for no
+// reason.
+std::span<const epoll_event> next_events(int epoll_fd, std::span<epoll_event> room, Duration at_most) noexcept;
 
 struct PipeEnds {
   tools::UniqueFd read, write;

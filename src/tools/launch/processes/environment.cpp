@@ -1,13 +1,7 @@
 #include "launch/processes/environment.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <string.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -15,10 +9,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-
-#include "common/exit_codes.hpp"
-#include "common/unique_fd.hpp"
-#include "launch/job/launch_error.hpp"
 
 namespace col::launch {
 namespace {
@@ -154,22 +144,6 @@ int most_threads(const JobSpec& spec, const char* inherited, int otherwise) {
     most = std::max(most, own ? threads_in(*own).value_or(1) : otherwise);
   }
   return most;
-}
-
-int pick_free_port() {
-  tools::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (!socket || ::bind(socket.get(), generic, length) != 0 || ::getsockname(socket.get(), generic, &length) != 0) {
-    throw LaunchError(tools::exit_code::kLauncher,
-                      "cannot get a free port of 127.0.0.1 for MASTER_PORT: {}; is the loopback interface "
-                      "up?",
-                      strerror(errno));
-  }
-  return ntohs(address.sin_port);
 }
 
 Environment::Environment(const char* const* inherited, const EnvironmentParts& parts)

@@ -12,9 +12,6 @@
 
 namespace col::launch {
 
-// A TCP port of the loopback interface that is free now, chosen by the kernel. Throws LaunchError (125).
-int pick_free_port();
-
 struct EnvironmentParts {
   const JobSpec& spec;
   const Assignment& assignment;

@@ -24,6 +24,8 @@
 #include "common/exit_codes.hpp"
 #include "common/text.hpp"
 #include "common/unique_fd.hpp"
+#include "core/clock/clock.hpp"
+#include "json/json_text.hpp"
 #include "launch/job/launch_error.hpp"
 
 namespace col::launch {
@@ -52,7 +54,7 @@ nlohmann::json read_json(const std::string& path) {
   const ssize_t length = ::read(file.get(), text.data(), text.size());
   if (length <= 0) return nothing;
   text.resize(static_cast<std::size_t>(length));
-  return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return core::json_from(text);
 }
 
 // A field that is text, else "".
@@ -104,9 +106,9 @@ bool has_mapped(const fs::path& process, const std::string& path) {
 std::string make_job_id() {
   std::uint32_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != sizeof random) {
-    random = static_cast<std::uint32_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+    random = static_cast<std::uint32_t>(core::clock_ns());
   }
-  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  const auto now = std::chrono::floor<std::chrono::seconds>(core::wall_now());
   const auto today = std::chrono::floor<std::chrono::days>(now);
   const std::chrono::year_month_day date(today);
   const std::chrono::hh_mm_ss time(now - today);

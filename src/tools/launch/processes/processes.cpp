@@ -1,8 +1,9 @@
 #include "launch/processes/processes.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "common/unique_fd.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/job/small_file.hpp"
 
 namespace col::launch {
@@ -32,13 +34,26 @@ std::uint64_t stat_field(std::string_view behind_name, int number) {
   return std::strtoull(std::string(behind_name.substr(0, behind_name.find(' '))).c_str(), nullptr, 10);
 }
 
+std::vector<ProcessInfo> every_process() {
+  std::vector<ProcessInfo> processes;
+  for (const std::string& name : names_in("/proc").value_or(std::vector<std::string>{})) {
+    if (!std::isdigit(static_cast<unsigned char>(name.front()))) continue;
+    const ProcessInfo info = read_process(static_cast<pid_t>(std::atoi(name.c_str())));
+    if (info.pid != 0) processes.push_back(info);
+  }
+  return processes;
+}
+
 // Waits until a child may have changed its state, 10 ms at most.
 void wait_for_a_child() {
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
-  const timespec slice{0, 10'000'000};
-  ::sigtimedwait(&child, nullptr, &slice);
+  const tools::UniqueFd signals(::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
+  pollfd ready{signals.get(), POLLIN, 0};
+  core::poll_for({&ready, 1}, std::chrono::milliseconds(10));
+  signalfd_siginfo taken;
+  while (::read(signals.get(), &taken, sizeof taken) > 0) continue;
 }
 
 }  // namespace
@@ -57,13 +72,22 @@ ProcessInfo read_process(pid_t pid) {
 }
 
 std::vector<ProcessInfo> children_of(pid_t parent) {
-  std::vector<ProcessInfo> children;
-  for (const std::string& name : names_in("/proc").value_or(std::vector<std::string>{})) {
-    if (!std::isdigit(static_cast<unsigned char>(name.front()))) continue;
-    const ProcessInfo info = read_process(static_cast<pid_t>(std::atoi(name.c_str())));
-    if (info.pid != 0 && info.parent == parent) children.push_back(info);
-  }
+  std::vector<ProcessInfo> children = every_process();
+  std::erase_if(children, [&](const ProcessInfo& info) { return info.parent != parent; });
   return children;
+}
+
+std::vector<pid_t> descendants_of(pid_t ancestor) {
+  std::vector<ProcessInfo> others = every_process();
+  std::vector<pid_t> found = {ancestor};
+  for (std::size_t index = 0; index < found.size(); ++index) {
+    const auto is_other = [parent = found[index]](const ProcessInfo& info) { return info.parent != parent; };
+    const auto first = std::partition(others.begin(), others.end(), is_other);
+    for (auto child = first; child != others.end(); ++child) found.push_back(child->pid);
+    others.erase(first, others.end());
+  }
+  found.erase(found.begin());
+  return found;
 }
 
 bool has_no_children() noexcept {
@@ -71,8 +95,8 @@ bool has_no_children() noexcept {
   return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == -1 && errno == ECHILD;
 }
 
-std::size_t kill_children(std::uint64_t since_ticks, std::chrono::steady_clock::time_point deadline,
-                          std::span<const pid_t> kept, const std::function<void()>& meanwhile) {
+std::size_t kill_children(std::uint64_t since_ticks, core::Clock::time_point deadline, std::span<const pid_t> kept,
+                          const std::function<void()>& meanwhile) {
   while (!has_no_children()) {
     std::size_t left = 0;
     bool reaped = false;
@@ -87,7 +111,7 @@ std::size_t kill_children(std::uint64_t since_ticks, std::chrono::steady_clock::
     }
     // A reaped child may have left us its children: look again even when none is left.
     if (left == 0 && !reaped) return 0;
-    if (std::chrono::steady_clock::now() >= deadline) return left;
+    if (core::Clock::now() >= deadline) return left;
     if (left > 0) wait_for_a_child();
     if (meanwhile) meanwhile();
   }

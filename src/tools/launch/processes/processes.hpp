@@ -3,11 +3,12 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
+
+#include "core/clock/clock.hpp"
 
 namespace col::launch {
 
@@ -24,6 +25,9 @@ ProcessInfo read_process(pid_t pid);
 // a job.
 std::vector<ProcessInfo> children_of(pid_t parent);
 
+// The processes below `ancestor`: its children, their children and so on. It reads all of /proc once.
+std::vector<pid_t> descendants_of(pid_t ancestor);
+
 // True if this process has no child at all. One system call.
 bool has_no_children() noexcept;
 
@@ -33,7 +37,7 @@ bool has_no_children() noexcept;
 //
 // Only direct children are ever signalled, and a child keeps its pid until we reap it, so no other process can be hit.
 // When their parents die, descendants become our children. Requires: this process is a child subreaper.
-std::size_t kill_children(std::uint64_t since_ticks, std::chrono::steady_clock::time_point deadline,
-                          std::span<const pid_t> kept = {}, const std::function<void()>& meanwhile = {});
+std::size_t kill_children(std::uint64_t since_ticks, core::Clock::time_point deadline, std::span<const pid_t> kept = {},
+                          const std::function<void()>& meanwhile = {});
 
 }  // namespace col::launch

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "core/clock/clock.hpp"
 #include "launch/job/assignment.hpp"
 
 namespace col::launch {
@@ -56,7 +57,7 @@ Burden burden_of(std::int64_t pid) {
 
 void look_at_ranks(const ControlPage& page, std::vector<RankStory>& ranks, std::size_t most_calls) {
   const std::vector<RankActivity> all = page.activities();
-  const std::chrono::nanoseconds now = Deadline::Clock::now().time_since_epoch();
+  const std::uint64_t now = core::clock_ns();
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const RankRecord& record = page.record(static_cast<int>(i));
     const std::int64_t holder = record.read().pid;
@@ -71,7 +72,7 @@ void look_at_ranks(const ControlPage& page, std::vector<RankStory>& ranks, std::
       continue;
     }
     ranks[i].last = *found;
-    ranks[i].seen_ns = static_cast<std::uint64_t>(now.count());
+    ranks[i].seen_ns = now;
     ranks[i].history = record.history(most_calls);
     if (found->state != RankActivity::State::waiting && !found->gone && !found->stopped)
       ranks[i].burden = burden_of(found->pid);
@@ -83,7 +84,7 @@ JobStory look_at_job(const ControlPage& page, std::string job_id, std::size_t mo
   story.tool = "coljob";
   story.job_id = std::move(job_id);
   story.started_at = page.made_at();
-  story.seconds = std::chrono::duration<double>(std::chrono::system_clock::now() - page.made_at()).count();
+  story.seconds = std::chrono::duration<double>(core::wall_now() - page.made_at()).count();
   story.ranks.resize(static_cast<std::size_t>(page.local_ranks()));
   look_at_ranks(page, story.ranks, most_calls);
   const std::string host = host_name();

@@ -15,6 +15,7 @@
 
 #include "common/text.hpp"
 #include "json/json_fields.hpp"
+#include "json/json_text.hpp"
 #include "launch/place/topology.hpp"
 #include "launch/processes/signals.hpp"
 #include "launch/report/rank_words.hpp"
@@ -454,7 +455,7 @@ Json report_json(const JobStory& story) {
 }
 
 std::string report_json_text(const JobStory& story) {
-  return report_json(story).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return core::json_text(report_json(story), 2) + "\n";
 }
 
 }  // namespace col::launch

@@ -64,17 +64,6 @@ std::string read_text(const std::string& path) {
   return read_small_file(path).value_or("");
 }
 
-// The value behind "State:" and the like.
-std::string_view field(std::string_view status, std::string_view name) {
-  while (!status.empty()) {
-    std::string_view line = take(status, '\n');
-    if (!line.starts_with(name)) continue;
-    line.remove_prefix(name.size());
-    return line.substr(std::min(line.find_first_not_of(" \t"), line.size()));
-  }
-  return {};
-}
-
 std::string_view state_in_words(char state) {
   switch (state) {
     case 'R':
@@ -234,9 +223,9 @@ std::vector<std::string> proc_stack(pid_t pid, std::size_t most_lines) {
   for (; shown < threads.size() && lines.size() < most_lines; ++shown) {
     const std::string folder = fmt::format("/proc/{}/task/{}", pid, threads[shown]);
     const std::string status = read_text(folder + "/status");
-    const std::string_view state = field(status, "State:");
+    const std::string_view state = field(status, "State");
     if (state.empty() || state[0] == 'Z' || state[0] == 'X') continue;
-    lines.push_back(fmt::format("thread {} \"{}\" {}{}{}", threads[shown], tools::one_line(field(status, "Name:")),
+    lines.push_back(fmt::format("thread {} \"{}\" {}{}{}", threads[shown], tools::one_line(field(status, "Name")),
                                 state_in_words(state[0]), describe_system_call(folder), describe_wait_channel(folder)));
     if (state[0] == 'D') add_kernel_frames(folder, lines);
   }

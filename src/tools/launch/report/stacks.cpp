@@ -6,7 +6,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "launch/job/small_file.hpp"
+#include "launch/processes/descriptors.hpp"
 #include "launch/processes/program.hpp"
 #include "launch/processes/signals.hpp"
 #include "launch/report/stack_text.hpp"
@@ -80,14 +80,8 @@ void write_all(int fd, std::string_view text) {
 }  // namespace
 
 StackTaker::StackTaker(std::vector<pid_t> pids, Clock::time_point deadline, const Options& options)
-    : options_(options),
-      deadline_(deadline),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
-      stacks_(pids.size()) {
-  if (!epoll_ || !timer_) throw_errno("cannot watch debuggers");
-  epoll_event event{.events = EPOLLIN, .data = {.fd = timer_.get()}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), &event) != 0) throw_errno("cannot watch debuggers");
+    : options_(options), deadline_(deadline), epoll_(::epoll_create1(EPOLL_CLOEXEC)), stacks_(pids.size()) {
+  if (!epoll_) throw_errno("cannot watch debuggers");
   const char* given = std::getenv("PATH");
   const std::string path = !options.path.empty() ? options.path : given != nullptr ? given : "/usr/bin:/bin";
   gdb_ = find_program("gdb", path);
@@ -106,16 +100,14 @@ StackTaker::StackTaker(std::vector<pid_t> pids, Clock::time_point deadline, cons
   }
   keep_time(now);
   start_more(now);
-  set_timer();
 }
 
 StackTaker::~StackTaker() {
   for (Child& child : children_) give_up(child);
   const auto latest = Clock::now() + kReapWait;
   for (const UniqueFd& pidfd : ending_) {
-    const auto left = std::chrono::ceil<milliseconds>(latest - Clock::now()).count();
     pollfd event{pidfd.get(), POLLIN, 0};
-    ::poll(&event, 1, static_cast<int>(std::max<std::int64_t>(left, 0)));
+    core::poll_for({&event, 1}, latest - Clock::now());
     reap(pidfd.get());
   }
 }
@@ -129,25 +121,17 @@ std::vector<std::optional<Stack>> StackTaker::take() {
   return std::exchange(stacks_, std::vector<std::optional<Stack>>(processes_.size()));
 }
 
-void StackTaker::on_readable() {
-  std::array<epoll_event, 16> events;
-  const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), 0);
-  for (int index = 0; index < count; ++index) {
-    const int fd = events[static_cast<std::size_t>(index)].data.fd;
-    std::uint64_t expirations;
-    if (fd == timer_.get()) {
-      if (::read(fd, &expirations, sizeof expirations) < 0) continue;  // somebody was faster: no harm
-      continue;
-    }
+void StackTaker::work(Clock::time_point now) {
+  std::array<epoll_event, 16> room;
+  for (const epoll_event& event : next_events(epoll_.get(), room, Duration::zero())) {
+    const int fd = event.data.fd;
     const auto child = std::ranges::find_if(children_, [&](const Child& c) { return c.pipe.get() == fd; });
     if (child == children_.end() || read(*child)) continue;
     finish(*child);
     children_.erase(child);
   }
-  const auto now = Clock::now();
   keep_time(now);
   start_more(now);
-  set_timer();
 }
 
 void StackTaker::start_more(Clock::time_point now) {
@@ -288,19 +272,11 @@ void StackTaker::keep_time(Clock::time_point now) {
   }
 }
 
-void StackTaker::set_timer() {
-  itimerspec timer{};
-  if (finished()) {
-    ::timerfd_settime(timer_.get(), 0, &timer, nullptr);
-    return;
-  }
+std::optional<StackTaker::Clock::time_point> StackTaker::deadline() const {
+  if (finished()) return std::nullopt;
   Clock::time_point next = deadline_;
   for (const Child& child : children_) next = std::min(next, child.until);
-  const auto left =
-      std::max<std::int64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(next - Clock::now()).count(), 1);
-  timer.it_value.tv_sec = static_cast<time_t>(left / 1'000'000'000);
-  timer.it_value.tv_nsec = static_cast<long>(left % 1'000'000'000);
-  ::timerfd_settime(timer_.get(), 0, &timer, nullptr);
+  return next;
 }
 
 void take_stacks(const std::vector<RankStory*>& ranks, std::size_t most_processes) {
@@ -313,10 +289,10 @@ void take_stacks(const std::vector<RankStory*>& ranks, std::size_t most_processe
     pids.push_back(rank->last && rank->last->pid != 0 ? static_cast<pid_t>(rank->last->pid) : rank->status.pid);
   }
   StackTaker taker(pids, StackTaker::Clock::now() + StackTaker::kUsualTime, {.most_processes = most_processes});
-  while (!taker.finished()) {
+  while (const auto due = taker.deadline()) {
     pollfd readable{taker.fd(), POLLIN, 0};
-    ::poll(&readable, 1, -1);  // also when the time is up
-    taker.on_readable();
+    core::poll_for({&readable, 1}, *due - StackTaker::Clock::now());
+    taker.work(StackTaker::Clock::now());
   }
   std::vector<std::optional<Stack>> stacks = taker.take();
   for (std::size_t i = 0; i < stacks.size(); ++i) alive[i]->stack = std::move(stacks[i]);

@@ -14,12 +14,14 @@
 #include <vector>
 
 #include "common/unique_fd.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/report/job_story.hpp"
 
 namespace col::launch {
 
 //   StackTaker taker(pids, StackTaker::Clock::now() + StackTaker::kUsualTime);
-//   … epoll or poll says that taker.fd() is readable: taker.on_readable(), until taker.finished()
+//   … epoll or poll says that taker.fd() is readable, or taker.deadline() has come: taker.work(now), until
+//   taker.finished()
 //   stacks = taker.take();
 //
 // Its children do not concern the caller, who may reap them or not. None of them outlives the object, or the calling
@@ -27,7 +29,7 @@ namespace col::launch {
 // single thread.
 class StackTaker {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = core::Clock;
   static constexpr std::chrono::milliseconds kUsualTime{10'000};
 
   struct Options {
@@ -45,10 +47,11 @@ class StackTaker {
   StackTaker(const StackTaker&) = delete;
   StackTaker& operator=(const StackTaker&) = delete;
 
-  // Readable when on_readable() has something to do, also when the time is up; so the caller needs no timer. It is
-  // always the same descriptor.
+  // Readable when work() has something to do. It is always the same descriptor.
   int fd() const noexcept { return epoll_.get(); }
-  void on_readable();
+  // The time at which work() has something to do, too: a child's is up. Nothing once it has finished.
+  std::optional<Clock::time_point> deadline() const;
+  void work(Clock::time_point now);
   // Whether all stacks are there or were given up. This is true at the deadline at the latest.
   bool finished() const noexcept;
   // The stacks, in the order of the pids; nothing for a process that has ended, or for which there was not enough time.
@@ -78,13 +81,12 @@ class StackTaker {
   void finish(Child& child);
   void give_up(Child& child);
   void keep_time(Clock::time_point now);
-  void set_timer();
 
   Options options_;
   std::string gdb_, eu_stack_;  // their paths; empty: not installed
   Clock::time_point deadline_;
   Clock::time_point debuggers_until_;  // leaves time for /proc
-  tools::UniqueFd epoll_, timer_;
+  tools::UniqueFd epoll_;
   std::vector<Process> processes_;
   std::vector<std::optional<Stack>> stacks_;
   std::vector<Child> children_;          // children that run

@@ -19,6 +19,7 @@
 
 #include <col/job.hpp>
 
+#include "core/clock/clock.hpp"
 #include "launch/report/call_times.hpp"
 #include "launch/times/process_sample.hpp"
 
@@ -26,7 +27,7 @@ namespace col::launch {
 
 class CallWatch {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = core::Clock;
   // Looks are at least so far apart, and take little of one processor.
   static constexpr std::chrono::milliseconds kShortestPause{50};
   static constexpr int kPausePerLook = 50;

@@ -3,11 +3,11 @@
 #include <sys/types.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 
 #include <col/types.hpp>
 
+#include "core/clock/clock.hpp"
 #include "launch/times/process_sample.hpp"
 
 namespace col::launch {
@@ -51,8 +51,7 @@ RankUse UseMeter::use_of(const RankRecord& record, const RankStory& rank) {
   seen.noted = times.noted;
 
   RankUse use;
-  const std::chrono::nanoseconds now = Deadline::Clock::now().time_since_epoch();
-  use.at_ns = static_cast<std::uint64_t>(now.count());
+  use.at_ns = core::clock_ns();
   if (rank.last) use.calls = seen.calls;
   use.bytes = seen.bytes;
   use.waited = static_cast<double>(times.waited_ns) / 1e9 + present_wait(rank);

@@ -2,7 +2,6 @@
 // asked for, from the job's launcher.
 #pragma once
 
-#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 
 #include <col/job.hpp>
 
+#include "core/clock/clock.hpp"
 #include "launch/nodes/ask_desk.hpp"
 #include "launch/report/job_story.hpp"
 #include "launch/report/why.hpp"
@@ -35,7 +35,7 @@ struct JobLook {
 
 class LiveJob {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = core::Clock;
 
   explicit LiveJob(JobPlace place);
 

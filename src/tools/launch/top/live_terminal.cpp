@@ -13,6 +13,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "core/clock/clock.hpp"
 #include "launch/processes/signals.hpp"
 
 namespace col::launch {
@@ -27,14 +28,15 @@ constexpr std::string_view kHome = "\x1b[H", kRestOfLine = "\x1b[K", kRestOfScre
 
 constexpr char kEscape = '\x1b';
 
+constexpr std::chrono::seconds kPatience{1};  // with a terminal that takes nothing
+
 // A terminal that has gone is noticed when a key is awaited.
 void write_text(std::string_view rest) {
   while (!rest.empty()) {
     const ssize_t written = ::write(STDOUT_FILENO, rest.data(), rest.size());
     if (written < 0 && errno == EAGAIN) {
       pollfd writable{STDOUT_FILENO, POLLOUT, 0};
-      constexpr int kPatienceMs = 1000;
-      if (::poll(&writable, 1, kPatienceMs) <= 0) return;
+      if (core::poll_for({&writable, 1}, kPatience) <= 0) return;
       continue;
     }
     if (written < 0 && errno == EINTR) continue;
@@ -124,9 +126,8 @@ void LiveTerminal::show(const std::vector<std::string>& lines) {
 LiveTerminal::Event LiveTerminal::next(Clock::time_point latest, int other) {
   for (;;) {
     if (const char key = take_key(); key != 0) return {.kind = Event::Kind::key, .key = key};
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(latest - Clock::now());
     pollfd events[] = {{STDIN_FILENO, POLLIN, 0}, {signals_.get(), POLLIN, 0}, {other, POLLIN, 0}};
-    const int ready = ::poll(events, std::size(events), static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+    const int ready = core::poll_for(events, latest - Clock::now());
     if (ready == 0) return {};
     if (ready < 0) continue;  // EINTR
     signalfd_siginfo info{};

@@ -4,13 +4,13 @@
 
 #include <termios.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <string>
 #include <vector>
 
 #include "common/unique_fd.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::launch {
 
@@ -22,7 +22,7 @@ void restore_terminal(const termios& before);
 
 class LiveTerminal {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = core::Clock;
 
   // Takes stdin and stdout. Blocks the signals that end or stop a program, until the object is gone. Throws
   // std::system_error if there is no terminal.

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,6 +13,7 @@
 
 #include "common/text.hpp"
 #include "common/write_file.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/processes/signals.hpp"
 #include "launch/report/report.hpp"
 #include "launch/report/report_json.hpp"
@@ -197,7 +197,7 @@ std::string one_frame(const ViewSpec& spec, std::size_t columns) {
   job.ask();
   job.wait();
   job.look();
-  std::this_thread::sleep_for(kBetweenFrames);
+  core::sleep_for(kBetweenFrames);
   job.ask();
   job.wait();
   const JobLook look = job.look();

@@ -16,13 +16,13 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
-#include <thread>
 
 #include <col/error.hpp>
 #include <col/job.hpp>
 
 #include "common/exit_codes.hpp"
 #include "common/screen.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/nodes/ask_desk.hpp"
 #include "launch/processes/job_directory.hpp"
@@ -61,7 +61,7 @@ tools::UniqueFd unnamed_file() {
     try {
       page = ControlPage::look_at(directory.control());
     } catch (const Error&) {
-      std::this_thread::sleep_for(kPagePause);
+      core::sleep_for(kPagePause);
     }
   }
   try {
@@ -111,10 +111,10 @@ void Watching::work() {
 
 void Watching::finish() {
   if (is_shown()) ::kill(view_, SIGTERM);
-  const auto latest = std::chrono::steady_clock::now() + kViewEnd;
+  const auto latest = core::Clock::now() + kViewEnd;
   for (work(); is_shown(); work()) {
-    if (std::chrono::steady_clock::now() > latest) ::kill(view_, SIGKILL);
-    std::this_thread::sleep_for(kEndPause);
+    if (core::Clock::now() > latest) ::kill(view_, SIGKILL);
+    core::sleep_for(kEndPause);
   }
 }
 
@@ -127,7 +127,7 @@ void Watching::pass_output() {
       const ssize_t written = ::write(out_, part.data() + done, static_cast<std::size_t>(count - done));
       if (written < 0 && errno == EAGAIN) {
         pollfd writable{out_, POLLOUT, 0};
-        ::poll(&writable, 1, -1);
+        core::poll_for({&writable, 1}, Deadline::kMaxBudget);
         continue;
       }
       if (written < 0 && errno != EINTR) return;  // the terminal has gone

@@ -76,7 +76,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId c
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
   return entry_in_group("ncclCommInitRank", 0, [&] {
     require_cuda(fake_gpu_start(), "no driver");
-    return init_rank(comm, nranks, commId, rank, {}, fake_gpu_current_device());
+    return init_rank(comm, nranks, commId, rank, read_config(nullptr, {}), fake_gpu_current_device());
   });
 }
 
@@ -179,6 +179,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     auto communicator = find_communicator(comm);
     communicator->wait_for_jobs("ncclCommDestroy");
     if (communicator->joined() && !communicator->revoked() && !communicator->finalized()) communicator->finalize();
+    communicator->join_threads();
     communicator->close();
     remove_communicator(comm);
     return ncclSuccess;
@@ -200,6 +201,7 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
     require(revokeFlags == NCCL_REVOKE_DEFAULT, "unknown flags");
     auto communicator = find_communicator(comm);
     if (communicator->finalized()) fail(ncclInvalidUsage, "a finalized communicator cannot be revoked");
+    communicator->accept_revoke();
     communicator->perform([communicator] { communicator->revoke(); });
     return after_job(*communicator);
   });

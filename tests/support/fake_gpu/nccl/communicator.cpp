@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <thread>
@@ -57,7 +58,16 @@ std::atomic<size_t>& launches_so_far() {
 
 namespace {
 
+using std::chrono::milliseconds;
+
 constexpr int kFirstVersionThatLooks = 22703;
+// How long the threads of a communicator sleep between two looks at whether they are to end: poll(…, 500).
+constexpr unsigned kLookOfThreads = 500;
+
+std::atomic<unsigned>& look_of_threads() {
+  static auto* instance = new std::atomic<unsigned>(kLookOfThreads);
+  return *instance;
+}
 
 // The communicator's own, or with FAKE_NCCL_SERIAL one for all on the device: there, ranks that issue the operations of
 // two communicators in different orders deadlock, as they may on a device that is full.
@@ -73,8 +83,19 @@ std::shared_ptr<LaunchOrder> order_of(int device) {
 
 }  // namespace
 
+namespace {
+
+// NCCL_COMM_BLOCKING wins over the configuration.
+Config as_environment_has_it(Config config) {
+  static const long told = fake_gpu::number_setting("NCCL_COMM_BLOCKING", -1);
+  if (told == 0 || told == 1) config.blocking = told == 1;
+  return config;
+}
+
+}  // namespace
+
 Config read_config(const ncclConfig_t* config, const Config& otherwise) {
-  if (config == nullptr) return otherwise;
+  if (config == nullptr) return as_environment_has_it(otherwise);
   const ncclConfig_t fresh = NCCL_CONFIG_INITIALIZER;
   require(config->magic == fresh.magic && config->size >= offsetof(ncclConfig_t, trafficClass),
           "the configuration was not made with NCCL_CONFIG_INITIALIZER");
@@ -107,7 +128,7 @@ Config read_config(const ncclConfig_t* config, const Config& otherwise) {
   take("nvlsCTAs", 22700, config->nvlsCTAs, 1, 64);
   take("nChannelsPerNetPeer", 22800, config->nChannelsPerNetPeer, 1, 64);
   take("nvlinkCentricSched", 22800, config->nvlinkCentricSched, 0, 1);
-  return result;
+  return as_environment_has_it(result);
 }
 
 Communicator::Communicator(int device, Config config, const Communicator* family)
@@ -178,34 +199,9 @@ void Communicator::wait_for_jobs(const char* what, int but) {
   fake_gpu::die(std::string(what) + " took longer than FAKE_GPU_TIMEOUT");
 }
 
-void Communicator::revoke() {
-  revoked_by_call_ = true;
-  if (revoke_hangs_ && segment_ != nullptr) {
-    segment_->wait(
-        "a revoke that a test made hang", [] { return false; }, aborted_now_);
-    fail(ncclInternalError, "aborted");
-  }
-  stop();
-  if (segment_ == nullptr) return;
-  // A launch that goes on comes first, and gives the stream nothing any more, or what ends at once.
-  wait_for_jobs("ncclCommRevoke", config_.blocking ? 0 : 1);
-  const bool idle = segment_->wait(
-      "ncclCommRevoke", [this] { return *pending_ == 0; }, aborted_now_);
-  if (!idle) fail(ncclInternalError, "aborted");
-}
-
-void Communicator::stop() {
-  revoked_ = true;
-  *family_stopped_ = true;
-  if (segment_ == nullptr) return;
-  segment_->announce();
-  segment_->wait(
-      "the end of what was revoked or aborted", [this] { return executing_ == 0; }, [] { return false; });
-}
-
 namespace {
 
-// Numbers the releases of aborts that hang.
+// Numbers the releases of what a test made hang.
 struct Releases {
   std::mutex mutex;
   std::condition_variable changed;
@@ -216,7 +212,57 @@ Releases& releases() {
   return *instance;
 }
 
+int releases_so_far() {
+  std::lock_guard lock(releases().mutex);
+  return releases().count;
+}
+
 }  // namespace
+
+void Communicator::look_every(int milliseconds) {
+  look_of_threads() = static_cast<unsigned>(milliseconds);
+}
+
+void Communicator::wait_for_release(const char* what) {
+  std::unique_lock lock(releases().mutex);
+  const int before = releases().count;
+  if (!releases().changed.wait_for(lock, fake_gpu::longest_wait(), [&] { return releases().count > before; }))
+    fake_gpu::die(std::string(what) + ", which a test made hang, was never released");
+}
+
+void Communicator::accept_revoke() {
+  if (revoke_call_hangs_) wait_for_release("ncclCommRevoke");
+  revoked_by_call_ = true;
+}
+
+void Communicator::revoke() {
+  const auto began = std::chrono::steady_clock::now();
+  if (revoke_hangs_ && segment_ != nullptr) {
+    const bool released = segment_->wait(
+        "a revoke that a test made hang", [before = releases_so_far()] { return releases_so_far() > before; },
+        aborted_now_);
+    if (!released) fail(ncclInternalError, "aborted");
+  }
+  stop();
+  if (segment_ == nullptr) return;
+  // A launch that goes on comes first, and gives the stream nothing any more, or what ends at once.
+  wait_for_jobs("ncclCommRevoke", config_.blocking ? 0 : 1);
+  const bool idle = segment_->wait(
+      "ncclCommRevoke", [this] { return *pending_ == 0; }, aborted_now_);
+  if (!idle) fail(ncclInternalError, "aborted");
+  if (!fake_gpu::harsh()) return;
+  const unsigned look = look_of_threads();
+  std::this_thread::sleep_until(began + milliseconds(look + fake_gpu::random_below(1 + look / 5)));
+}
+
+void Communicator::stop() {
+  revoked_ = true;
+  *family_stopped_ = true;
+  if (segment_ == nullptr) return;
+  segment_->announce();
+  segment_->wait(
+      "the end of what was revoked or aborted", [this] { return executing_ == 0; }, [] { return false; });
+}
 
 void Communicator::release_aborts() {
   std::lock_guard lock(releases().mutex);
@@ -234,18 +280,19 @@ void Communicator::wait_for_graphs(const char* what) {
 void Communicator::abort() {
   aborted_ = true;
   if (segment_ != nullptr) segment_->announce();
-  if (abort_hangs_) {
-    std::unique_lock lock(releases().mutex);
-    const int before = releases().count;
-    if (!releases().changed.wait_for(lock, fake_gpu::longest_wait(), [&] { return releases().count > before; }))
-      fake_gpu::die("ncclCommAbort, which a test made hang, was never released");
-  }
+  if (abort_hangs_) wait_for_release("ncclCommAbort");
   wait_for_jobs("ncclCommAbort");
   stop();
   // What was revoked is freed at once.
   if (!revoked_by_call_) wait_for_graphs("ncclCommAbort");
   freed_ = true;
   leave();
+}
+
+void Communicator::join_threads() const {
+  // Seldom, or every test would take as long.
+  if (!fake_gpu::harsh() || revoked_by_call_ || fake_gpu::random_below(8) > 0) return;
+  std::this_thread::sleep_for(milliseconds(fake_gpu::random_below(1 + look_of_threads())));
 }
 
 void Communicator::close() {

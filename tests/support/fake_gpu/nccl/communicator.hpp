@@ -87,9 +87,14 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // Waits for jobs that go on, but for so many: a job that waits for the others.
   void wait_for_jobs(const char* what, int but = 0);
-  // Ends what runs, and lets no operation run any more; returns when their streams are past all of them.
+  // The call was accepted: from now on, the communicator is freed without a look at graphs.
+  void accept_revoke();
+  // Ends what runs, and lets no operation run any more; returns when their streams are past all of them, and the
+  // communicator's threads have ended, which look for that every 500 ms, or as look_every() says.
   void revoke();
   void abort();
+  // For one that is destroyed: its threads may have just looked. A revoked one has none any more.
+  void join_threads() const;
   // The rank has no more to do with the others. A graph must not run its operations again.
   void close();
 
@@ -100,6 +105,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   static void release_aborts();
   // revoke() ends only by abort.
   void hang_revoke() { revoke_hangs_ = true; }
+  // accept_revoke() ends only by release_aborts().
+  void hang_revoke_call() { revoke_call_hangs_ = true; }
+  // How long its threads sleep between two looks whether they are to end.
+  static void look_every(int milliseconds);
   void lose(int peer);
   // The children made so far name the next one, alike on all ranks.
   std::string next_child(const std::string& kind);
@@ -119,6 +128,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void wait_for_graphs(const char* what);
   void execute(const std::vector<Operation>& operations, bool hangs);
   void check_devices() const;
+  static void wait_for_release(const char* what);
   void stop();
   void leave();
 
@@ -134,6 +144,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::atomic<bool> revoked_{false};
   std::shared_ptr<std::atomic<bool>> family_stopped_;  // one of those that share was aborted or revoked
   std::atomic<bool> revoke_hangs_{false};
+  std::atomic<bool> revoke_call_hangs_{false};
   std::atomic<bool> abort_hangs_{false};
   std::atomic<bool> revoked_by_call_{false};
   std::atomic<bool> freed_{false};

@@ -75,9 +75,11 @@ void Communicator::join_split(Communicator& parent, const std::string& board, in
 
 void Communicator::check_devices() const {
   if (devices_may_be_shared()) return;
+  // Below that version it compares the addresses on the bus, which the parts of a GPU have in common.
+  const bool by_bus = version() < kFirstVersionWithSharedDevices && fake_gpu::number_setting("FAKE_GPU_MIG", 0) != 0;
   for (int rank = 0; rank < size_; ++rank) {
     for (int other = rank + 1; other < size_; ++other) {
-      if (segment_->seat(rank).device != segment_->seat(other).device) continue;
+      if (!by_bus && segment_->seat(rank).device != segment_->seat(other).device) continue;
       fail(ncclInvalidUsage, "Duplicate GPU detected : rank " + std::to_string(rank) + " and rank " +
                                  std::to_string(other) + " both on device " +
                                  std::to_string(segment_->seat(rank).device));

@@ -64,6 +64,16 @@ void fake_nccl_hang_revoke(int rank) {
   }
 }
 
+void fake_nccl_hang_revoke_call(int rank) {
+  for (const auto& communicator : all_communicators()) {
+    if (rank == -1 || communicator->rank() == rank) communicator->hang_revoke_call();
+  }
+}
+
+void fake_nccl_look_every(int milliseconds) {
+  Communicator::look_every(milliseconds);
+}
+
 void fake_nccl_hang_abort(int rank) {
   for (const auto& communicator : all_communicators()) {
     if (rank == -1 || communicator->rank() == rank) communicator->hang_abort();

@@ -32,7 +32,7 @@ class Side {
   Side(Channel& channel, const Transfer& transfer, uint64_t number, bool sends)
       : channel_(channel), transfer_(transfer), number_(number), sends_(sends) {}
 
-  bool done() const { return agreed_ && moved_ == transfer_.head.bytes; }
+  bool done() const { return agreed_ && moved_ == bytes_; }
 
   bool step() {
     bool progressed = false;
@@ -59,6 +59,7 @@ class Side {
     if (!channel_.head.matches(transfer_.head)) return false;
     if (channel_.head.symmetry != transfer_.head.symmetry)
       fake_gpu::die("ranks pass buffers at different places of symmetric windows: what NCCL then does is undefined");
+    bytes_ = channel_.head.bytes;
     channel_.accepted.store(number_, std::memory_order_release);
     agreed_ = true;
     return true;
@@ -67,7 +68,7 @@ class Side {
   bool push() {
     const uint64_t produced = channel_.produced.load(std::memory_order_relaxed);
     const uint64_t room = kChannelBytes - (produced - channel_.consumed.load(std::memory_order_acquire));
-    const uint64_t count = std::min<uint64_t>(room, transfer_.head.bytes - moved_);
+    const uint64_t count = std::min<uint64_t>(room, bytes_ - moved_);
     copy_ring(channel_, produced, transfer_.bytes + moved_, count, true);
     channel_.produced.store(produced + count, std::memory_order_release);
     moved_ += count;
@@ -77,8 +78,9 @@ class Side {
   bool pull() {
     const uint64_t consumed = channel_.consumed.load(std::memory_order_relaxed);
     const uint64_t there = channel_.produced.load(std::memory_order_acquire) - consumed;
-    const uint64_t count = std::min<uint64_t>(there, transfer_.head.bytes - moved_);
-    copy_ring(channel_, consumed, transfer_.bytes + moved_, count, false);
+    const uint64_t count = std::min<uint64_t>(there, bytes_ - moved_);
+    const uint64_t wanted = std::min(count, std::max(transfer_.head.bytes, moved_) - moved_);
+    if (wanted > 0) copy_ring(channel_, consumed, transfer_.bytes + moved_, wanted, false);
     channel_.consumed.store(consumed + count, std::memory_order_release);
     moved_ += count;
     return count > 0;
@@ -90,6 +92,7 @@ class Side {
   bool sends_;
   bool posted_ = false;
   bool agreed_ = false;
+  uint64_t bytes_ = transfer_.head.bytes;  // that move: as the sender has it
   uint64_t moved_ = 0;
 };
 

@@ -26,8 +26,8 @@ struct TransferCounts {
   std::vector<uint64_t> received;
 };
 
-// Returns when every transfer is done; false when `stop` says so first. A transfer that its peer sees differently is
-// never done. Zero bytes are a transfer too: they tell that the peer has arrived.
+// Returns when every transfer is done; false when `stop` says so first. A transfer whose fingerprint
+// is another one at its peer is never done. Zero bytes are a transfer too: they tell that the peer has arrived.
 bool exchange(const Segment& segment, int rank, TransferCounts& counts, Exchange transfers, const char* what,
               const std::function<bool()>& stop);
 

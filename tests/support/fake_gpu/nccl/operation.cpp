@@ -12,14 +12,29 @@ namespace {
 // Reductions go through the data in blocks, so that their scratch memory stays small.
 constexpr size_t kBlockBytes = 1 << 20;
 
-// Ranks whose calls differ in any of these never pair.
+// The slots that ranks pass each other by the SIMPLE protocol: of the size of NCCL's, an eighth of 4 MiB.
+constexpr size_t kSlotBytes = 1 << 19;
+// The lines of the LL protocol: 8 bytes of data, with a flag for each 4.
+constexpr size_t kLineBytes = 8;
+
+// NCCL_PROTO, as NCCL reads it, of which the stand-in knows these two.
+bool has_lines() {
+  static const bool told = fake_gpu::text_setting("NCCL_PROTO", "Simple") == "LL";
+  return told;
+}
+
+size_t steps_of(size_t bytes) {
+  const size_t step = has_lines() ? kLineBytes : kSlotBytes;
+  return (bytes + step - 1) / step;
+}
+
+// Ranks whose calls differ in any of these never pair. What is in the slots, nobody compares: not how much of one is
+// filled, nor by which operator, with which root and of which type.
 uint64_t fingerprint_of(const Operation& operation, size_t block) {
   uint64_t hash = 0xcbf29ce484222325;
   const bool paired = operation.point_to_point();
   for (uint64_t part : {static_cast<uint64_t>(paired ? Collective::send : operation.collective),
-                        static_cast<uint64_t>(operation.count), static_cast<uint64_t>(operation.type),
-                        static_cast<uint64_t>(paired ? Reduction::Kind::sum : operation.reduction.kind),
-                        static_cast<uint64_t>(paired ? 0 : operation.root), static_cast<uint64_t>(block),
+                        static_cast<uint64_t>(steps_of(operation.bytes())), static_cast<uint64_t>(block),
                         static_cast<uint64_t>(paired ? 0 : operation.grouped)}) {
     hash = (hash ^ part) * 0x100000001b3;
   }

@@ -37,17 +37,18 @@ struct Seat {
   int32_t key;
 };
 
-// What a transfer is; both sides must agree before a byte moves.
+// A transfer in words; the fingerprints of both sides must agree before a byte moves.
 struct TransferHead {
   uint64_t fingerprint;
   uint64_t bytes;
   uint64_t symmetry = 0;  // where the buffers are in symmetric windows; 0: not both are in one
 
-  bool matches(const TransferHead& other) const { return fingerprint == other.fingerprint && bytes == other.bytes; }
+  bool matches(const TransferHead& other) const { return fingerprint == other.fingerprint; }
 };
 
 // The k-th transfer from one rank to another: the sender writes the head and posts k; the receiver accepts k if its own
-// head matches, and otherwise never does; then bytes go round the ring.
+// head matches, and otherwise never does; then the sender's bytes go round the ring. A receiver that wants less drops
+// the rest, and one that wants more is left with what it had.
 struct Channel {
   std::atomic<uint64_t> posted;
   std::atomic<uint64_t> accepted;

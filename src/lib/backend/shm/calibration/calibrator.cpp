@@ -14,6 +14,7 @@
 #include "backend/shm/calibration/measure.hpp"
 #include "backend/shm/calibration/processors_nearby.hpp"
 #include "backend/shm/segment/memory_room.hpp"
+#include "core/clock/clock.hpp"
 #include "core/env.hpp"
 #include "core/log.hpp"
 
@@ -70,7 +71,7 @@ Tuning Calibrator::tuning(const GroupShape& shape, const CalibrationSettings& se
                  .measure_line = [] { return measure_line(kMostProbing); },
                  .folder = KeptCosts::usual_folder(),
                  .machine = machine_kind(shape.size),
-                 .now = static_cast<std::int64_t>(::time(nullptr))});
+                 .now = std::chrono::system_clock::to_time_t(core::wall_now())});
 }
 
 Tuning Calibrator::tuning(const GroupShape& shape, const CalibrationSettings& settings,
@@ -116,9 +117,9 @@ Calibrator::Known Calibrator::find_out(CalibrationSettings::When when, const Sur
     core::log::info("another job calibrates on this machine; this one goes without");
     return {};
   }
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = core::Clock::now();
   const auto costs = surroundings.measure_costs();
-  const auto time = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+  const auto time = std::chrono::duration_cast<std::chrono::microseconds>(core::Clock::now() - begin);
   if (!costs) {
     core::log::info(
         "calibration: given up after {} us, as no second processor was free in time; what the caches hold goes through "

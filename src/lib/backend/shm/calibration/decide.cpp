@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "backend/shm/calibration/processors_nearby.hpp"
 #include "backend/shm/segment/layout.hpp"

@@ -18,6 +18,7 @@
 #include "core/hash.hpp"
 #include "core/kernels/fold.hpp"
 #include "core/log.hpp"
+#include "core/mapping.hpp"
 
 namespace col::shm_backend {
 namespace {
@@ -138,11 +139,18 @@ bool CmaCollective::suits(const Request& request, int size, const Tuning& tuning
   return call && tuning.goes_by_kernel(call->shape, call->bytes);
 }
 
-Addresses CmaCollective::addresses(const Request& request) noexcept {
+Addresses CmaCollective::addresses(const Request& request, int rank) noexcept {
   const auto number = [](const void* memory) {
     return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(memory));
   };
   if (needs_both(request) && request.in.data == request.out.data) return {};
+  // A rank may write there what another one has yet to read, in its own input or output.
+  const auto is_shared = [](ConstTensorView side) {
+    return !side.empty() && core::may_be_shared(side.data, side.bytes());
+  };
+  const CollectiveRow& row = row_of(request.collective);
+  if (row.reduces() && (is_shared(request.in) || (row.has_output(rank == request.root) && is_shared(request.out))))
+    return {};
   return {number(request.in.data), number(request.out.data)};
 }
 

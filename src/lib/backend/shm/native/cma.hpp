@@ -65,7 +65,7 @@ class CmaCollective {
   static std::optional<KernelCall> call_of(const Request& request, int size) noexcept;
   // Whether one copy by the kernel may be faster than two through slots.
   static bool suits(const Request& request, int size, const Tuning& tuning) noexcept;
-  static Addresses addresses(const Request& request) noexcept;
+  static Addresses addresses(const Request& request, int rank) noexcept;
 
   // Requires: `all` is ordered by rank; all arguments outlive it.
   CmaCollective(const Request& request, int rank, int size, std::span<const Presence> all) noexcept

@@ -5,7 +5,6 @@
 #include <bit>
 #include <chrono>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 #include "backend/shm/native/lending.hpp"
 #include "backend/shm/native/meetings.hpp"
 #include "backend/shm/segment/memory_room.hpp"
+#include "core/clock/clock.hpp"
 #include "core/log.hpp"
 
 namespace col::shm_backend {
@@ -164,7 +164,7 @@ class Collectives::Loan {
   std::atomic<std::uint32_t>& works() const { return own_.segment_.place(own_.rank_).works; }
   // The reason is being written, unless the writer was killed.
   [[noreturn]] void throw_end() {
-    for (const Deadline limit = Deadline::after(kTimeForReason); !limit.expired(); std::this_thread::yield()) rest_();
+    for (const Deadline limit = Deadline::after(kTimeForReason); !limit.expired(); core::yield()) rest_();
     throw Error(ErrorCode::aborted, "the group has ended, and the rank that ended it was killed before it said why");
   }
 
@@ -442,7 +442,7 @@ void Collectives::begin(const Request& request) {
   Presence& own = presences_[static_cast<std::size_t>(rank_)];
   own = {};
   if (may_be_symmetric_) own.whereabouts = SymmetricCollective::whereabouts(request, heap_);
-  own.addresses = CmaCollective::addresses(request);
+  own.addresses = CmaCollective::addresses(request, rank_);
   own.identity = cma_.identity();
   if (turn_.decides) own.times = kernel_trials_.told();
   others_may_write_ = may_be_symmetric_;
@@ -513,19 +513,19 @@ void Collectives::do_share(WaitContext* wait) {
     return begin_with_slots();
   }
   if (turn_.decides) turn_.by_kernel = kernel_trials_.decide(presences_);
-  if (turn_.is_timed) share_began_ = share_ended_ = std::chrono::steady_clock::now();
+  if (turn_.is_timed) share_began_ = share_ended_ = core::Clock::now();
   const CmaCollective by_cma(*head_, rank_, size_, presences_);
   if (!turn_.by_kernel || !by_cma.possible()) return begin_with_slots();
   bool all_read = false;
   borrow([&](const auto& rest) { all_read = by_cma.run(cma_, rest); }, wait);
-  if (turn_.is_timed) share_ended_ = std::chrono::steady_clock::now();
+  if (turn_.is_timed) share_ended_ = core::Clock::now();
   presences_[static_cast<std::size_t>(rank_)].identity.reaches_all = all_read ? 1 : 0;
   begin_meeting(Part::confirming_reads, sizeof(Presence));
 }
 
 // Once the call has ended.
 void Collectives::end_trial() noexcept {
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = core::Clock::now();
   const auto since = [&](auto begin) {
     const auto time = std::chrono::nanoseconds(now - begin).count();
     return static_cast<std::uint32_t>(std::clamp<std::int64_t>(time, 0, WayTimes::kUnknown / 4));
@@ -638,7 +638,7 @@ void Collectives::give_up() noexcept {
     bool wait_idle(int peer) const {
       while (segment.place(peer).works.load(std::memory_order_seq_cst) != 0) {  // see Loan::begin_work()
         if (deadline.expired()) return false;
-        std::this_thread::yield();
+        core::yield();
       }
       return true;
     }

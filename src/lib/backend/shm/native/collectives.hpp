@@ -23,6 +23,7 @@
 #include "backend/shm/native/waiter.hpp"
 #include "backend/shm/segment/layout.hpp"
 #include "backend/shm/segment/segment.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::shm_backend {
 
@@ -171,8 +172,8 @@ class Collectives {
   std::vector<std::byte> copied_;     // that input
   bool may_be_symmetric_ = false, may_use_cma_ = false, own_comes_last_ = false;
   KernelTrials::Turn turn_;
-  std::chrono::steady_clock::time_point share_began_, share_ended_;  // of a timed turn, in this rank's own work
-  std::uint64_t longest_ = 0;                                        // the most elements that one rank sends to another
+  core::Clock::time_point share_began_, share_ended_;  // of a timed turn, in this rank's own work
+  std::uint64_t longest_ = 0;                          // the most elements that one rank sends to another
   std::vector<std::uint64_t> sent_, expected_;  // elements by rank, for calls whose counts no rank knows completely
 
   // ---- What is known of all calls so far

@@ -3,12 +3,12 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "backend/shm/native/collectives.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::shm_backend {
 namespace {
@@ -62,7 +62,7 @@ void Collectives::throw_mismatch(int peer, WaitContext& wait) {
       throw Error(error.code(), named(odd) + error.message(), error.group(), odd);
     }
     attendant_.attend();
-    std::this_thread::sleep_for(kVotingPause);
+    core::sleep_for(kVotingPause);
   }
   throw mismatch_with(peer);
 }

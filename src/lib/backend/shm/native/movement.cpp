@@ -46,6 +46,7 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
       units_(row_.reduces() ? 1 : col::size_of(dtype_of(request, rank))),
       scaled_(folds(form) && request.op.kind() == Op::Kind::premul_sum),
       wide_(scaled_ && core::accumulation_type(dtype_) != dtype_),
+      own_in_slot_(scaled_ || form == Form::fold_all),
       by_blocks_(row_.in == Extent::blocks),
       in_size_(wide_ ? col::size_of(core::accumulation_type(dtype_)) : col::size_of(dtype_)),
       size_of_(col::size_of(dtype_)),
@@ -56,6 +57,7 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
     chunk_ = std::max<std::size_t>(1, length_);
     const bool is_cut = by_blocks_ || form == Form::fold_slices || form == Form::fold_slices_at || scaled_;
     if (!is_cut && !row_.has_counts()) simple_bytes_ = length_ * size_of_;
+    if (form == Form::fold_all && simple_bytes_ <= kPartBytes) kept_bytes_ = simple_bytes_;
     part_ = std::bit_ceil(slot_bytes());
     return;
   }
@@ -124,6 +126,7 @@ std::size_t Movement::copy_in(std::byte* to, std::size_t begin, std::size_t coun
 void Movement::put(std::uint64_t index, std::uint64_t step) const {
   if (simple_bytes_ == 0 || simple_bytes_ >= core::kLeastWhole) return put_chunk(index, step);
   const std::byte* const from = row_.in == Extent::nothing ? output() : input();
+  if (kept_bytes_ != 0) std::memcpy(kept_, from, kept_bytes_);
   area_.put_data(rank_, step, simple_bytes_, 0, [&](std::byte* to) { return std::memcpy(to, from, simple_bytes_); });
 }
 
@@ -165,8 +168,11 @@ std::size_t Movement::write_chunk(std::byte* to, std::uint64_t index, core::Stor
 
 void Movement::fold(std::uint64_t index, std::uint64_t step) const {
   if (simple_bytes_ != 0 && form_ != Form::fold_lower) {
-    for (int rank = 0; rank < size_; ++rank)
-      sources_[static_cast<std::size_t>(rank)] = rank == rank_ ? input() : area_.data(rank, step, simple_bytes_);
+    for (int rank = 0; rank < size_; ++rank) {
+      const bool from_slot = rank != rank_ || (own_in_slot_ && kept_bytes_ == 0);
+      const std::byte* const own = kept_bytes_ != 0 ? kept_ : input();
+      sources_[static_cast<std::size_t>(rank)] = from_slot ? area_.data(rank, step, simple_bytes_) : own;
+    }
     core::fold(request_.op, dtype_, wide_, sources_.first(static_cast<std::size_t>(size_)),
                static_cast<std::size_t>(size_), {output(), stores_}, {}, length_);
     return;
@@ -192,7 +198,7 @@ void Movement::fold_chunk(std::uint64_t index, std::uint64_t step) const {
   }
   if (part.count == 0 || end == 0) return;
   for (int rank = 0; rank < end; ++rank) {
-    const bool from_slot = rank != rank_ || scaled_;
+    const bool from_slot = rank != rank_ || own_in_slot_;
     sources_[static_cast<std::size_t>(rank)] =
         from_slot ? slot(rank, index, step) + place_in_slot : input() + own * size_of_;
   }

@@ -134,6 +134,11 @@ class Movement {
   std::size_t units_ = 1;  // for one element of the call
   // The input is multiplied on its way into the slot, also for this rank; narrow floats are float32 there.
   bool scaled_ = false, wide_ = false;
+  // It folds its own input from its slot, too: that is multiplied there, or another rank may have the same memory and
+  // its result there already. Of short data it keeps a copy: the others look at the slot's line all the time.
+  bool own_in_slot_ = false;
+  std::size_t kept_bytes_ = 0;
+  alignas(16) mutable std::byte kept_[kPartBytes];
   bool by_blocks_ = false;                 // one chunk of each block in a slot
   std::size_t in_size_ = 1, size_of_ = 1;  // bytes of an element in a slot, and in the user's memory
   std::size_t length_ = 0;                 // elements of the vector, or of the longest block

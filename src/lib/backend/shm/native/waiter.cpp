@@ -1,17 +1,16 @@
 #include "backend/shm/native/waiter.hpp"
 
-#include <sched.h>
-
 #include <chrono>
 
 #include <fmt/format.h>
 
 #include "backend/shm/segment/doorbell.hpp"
+#include "core/clock/clock.hpp"
 
 namespace col::shm_backend {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using core::Clock;
 
 // A line that is on its way arrives meanwhile.
 constexpr int kLooksCrowded = 3;
@@ -39,7 +38,7 @@ void Waiter::wait_for(const Awaited& awaited, WaitContext& wait) {
     const auto gives_way = now + (patience_.keeps_processor ? kKeepingTime : Duration::zero());
     for (auto next_look = now; now < until; now = Clock::now()) {
       if (now >= gives_way)
-        ::sched_yield();
+        core::yield();
       else
         for (int i = 0; i < kPauses && !awaited.is_there(); ++i) pause_briefly();
       if (awaited.is_there()) return wait.resume();

@@ -14,14 +14,15 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "backend/shm/segment/doorbell.hpp"
 #include "backend/shm/segment/names.hpp"
 #include "backend/shm/segment/shared_file.hpp"
+#include "core/joined.hpp"
 #include "core/log.hpp"
 #include "core/unique_fd.hpp"
+#include "json/json_text.hpp"
 #include "store/base/run.hpp"
 
 // What goes through the store: rank 0 makes one offer after the other until all ranks have accepted one. Offer k is
@@ -43,10 +44,6 @@ std::string answer_key(int round, int rank) {
   return fmt::format("answer/{}/{}", round, rank);
 }
 
-std::string encode(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 json encode_error(const Error& error) {
   return {{"error", static_cast<int>(error.code())}, {"rank", error.rank()}, {"message", error.message()}};
 }
@@ -57,7 +54,7 @@ std::uint64_t random_id() {
 }
 
 std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", core::joined(ranks, ", "));
 }
 
 // One rank's part in it.
@@ -150,7 +147,7 @@ std::optional<std::string> Connecting::offer(json what) {
   const std::uint64_t id = random_id();
   local_.add(id, segment_);
   what["id"] = id;
-  store_.set(offer_key(round_), encode(what));
+  store_.set(offer_key(round_), core::json_text(what));
   const std::optional<std::string> refusal = await_all();
   ++round_;
   if (refusal) segment_->decide(Verdict::abandoned);
@@ -217,7 +214,7 @@ void Connecting::follow() {
       accept(what);
     } catch (const std::system_error& error) {
       accepted = false;
-      store_.set(answer_key(round_, request_.rank), encode({{"no", error.what()}}));
+      store_.set(answer_key(round_, request_.rank), core::json_text(json{{"no", error.what()}}));
     }
     if (accepted && await_verdict()) return;
   }
@@ -282,7 +279,7 @@ json Connecting::read(const std::string& key, int from) {
 }
 
 json Connecting::decoded(const std::string& text, int from) const {
-  json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json value = core::json_from(text);
   if (!value.is_object())
     throw Error(ErrorCode::internal, fmt::format("shm: unreadable words from rank {} in the store", names_.of(from)),
                 request_.group, names_.of(from));
@@ -315,9 +312,9 @@ void Connecting::give_up(const Error& error) noexcept {
     if (request_.rank == 0) {
       // In the middle of an offer the others wait for the next one, else for this one.
       if (store_.get(offer_key(round_))) ++round_;
-      store_.set(offer_key(round_), encode(encode_error(error)));
+      store_.set(offer_key(round_), core::json_text(encode_error(error)));
     } else {
-      store_.set(answer_key(round_, request_.rank), encode(encode_error(error)));
+      store_.set(answer_key(round_, request_.rank), core::json_text(encode_error(error)));
     }
   } catch (const std::exception&) {  // the store is what failed: the others' waits end by themselves
   }
@@ -358,6 +355,11 @@ std::string who_is_elsewhere(const ConnectRequest& request) {
   const auto own = static_cast<std::size_t>(request.rank);
   if (own >= request.peers.size()) return "the ranks are on different machines";
   const PeerInfo& self = request.peers[own];
+  const auto is_blind = [](const PeerInfo& peer) { return peer.boot_id.empty() || peer.network_namespace.empty(); };
+  const auto blind = std::ranges::find_if(request.peers, is_blind);
+  if (blind != request.peers.end())
+    return fmt::format("rank {} (host {}) cannot see which machine it is on, as /proc is not mounted there",
+                       blind->rank, blind->hostname);
   const auto other = std::find_if(request.peers.begin(), request.peers.end(), [&](const PeerInfo& peer) {
     if (peer.rank == self.rank) return false;
     return peer.boot_id.empty() || peer.boot_id != self.boot_id || peer.network_namespace != self.network_namespace;

@@ -21,6 +21,8 @@
 
 #include <col/types.hpp>
 
+#include "core/clock/clock.hpp"
+
 namespace col::shm_backend {
 
 class Doorbell {
@@ -51,8 +53,8 @@ class Doorbell {
     } const disarm{*this};
     arm();
     if (look()) return;
-    const auto arrived = std::chrono::steady_clock::now() + kArrival;
-    while (std::chrono::steady_clock::now() < arrived) continue;
+    const auto arrived = core::Clock::now() + kArrival;
+    while (core::Clock::now() < arrived) continue;
     if (!look()) sleep(at_most);
   }
 
@@ -62,7 +64,7 @@ class Doorbell {
     // because of it.
     if (word_.load(std::memory_order_seq_cst) == kAsleep &&
         word_.exchange(kAwake, std::memory_order_relaxed) == kAsleep)
-      wake();
+      core::wake_word(word_);
   }
 
  private:
@@ -76,11 +78,16 @@ class Doorbell {
   // relaxed: a ring that comes too late only costs the ringer one system call
   void disarm() noexcept { word_.store(kAwake, std::memory_order_relaxed); }
   // Returns after a ring, after `at_most`, or for no reason.
-  void sleep(Duration at_most) noexcept;
+  void sleep(Duration at_most) noexcept { core::wait_on_word(word_, kAsleep, at_most); }
   // Returns after a ring, or after kNap: not for no reason, as what was on its way then need not have arrived. Returns
   // whether nobody has rung: it is still armed then.
-  bool nap() noexcept;
-  void wake() noexcept;
+  bool nap() noexcept {
+    // relaxed: the caller looks again at all that it waits for.
+    const auto is_armed = [this] { return word_.load(std::memory_order_relaxed) == kAsleep; };
+    const auto end = core::Clock::now() + kNap;
+    for (auto now = core::Clock::now(); is_armed() && now < end; now = core::Clock::now()) sleep(end - now);
+    return is_armed();
+  }
 
   std::atomic<std::uint32_t>& word_;
 };

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kUnitPage = 4096;
 // How many of the largest groups find room at the same time; fewer where that would be more addresses than this.
-constexpr std::size_t kLargestGroups = 16, kMostBytes = std::size_t{8} << 30;
+constexpr std::size_t kLargestGroups = 16, kMostNursery = std::size_t{8} << 30;
 
 // Zeros them. Their memory goes back to the machine, unless the kernel refuses.
 void clear(std::byte* begin, std::size_t bytes) noexcept {
@@ -27,7 +27,7 @@ std::size_t pages_of(std::size_t bytes) noexcept {
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
 std::size_t Nursery::bytes_for(std::size_t bytes) noexcept {
-  const std::size_t groups = std::clamp<std::size_t>(kMostBytes / bytes, 1, kLargestGroups);
+  const std::size_t groups = std::clamp<std::size_t>(kMostNursery / bytes, 1, kLargestGroups);
   // A group begins and ends with a whole unit, and has some pages that a segment with a mapping of its own has not.
   const std::size_t units = kUnits / groups - 1;
   const std::size_t unit = pages_of((bytes + units - 1) / units) * kUnitPage;

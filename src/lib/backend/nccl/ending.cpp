@@ -1,0 +1,192 @@
+// How communicators end: in good order, revoked, aborted, or left to themselves.
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <future>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "backend/nccl/communicator.hpp"
+#include "backend/nccl/left_behind.hpp"
+#include "backend/nccl/own_thread.hpp"
+
+namespace col::nccl_backend {
+namespace {
+
+// How long the last rank to destroy a group may take: beyond that, the others have gone for a reason.
+constexpr Duration kFarewell = std::chrono::seconds(2);
+// How long NCCL may take to revoke what runs on the GPUs of this rank, all in all. It waits for threads of its own that
+// look every half second whether they are to end; the other ranks learn of an error after that.
+constexpr Duration kRevocation = std::chrono::seconds(3);
+
+constexpr int kDefaultRevoke = 0;  // as ncclCommRevoke() calls its flags
+
+using All = std::span<Communicator* const>;
+
+}  // namespace
+
+// A communicator as a thread has it that ends it. That thread may outlast the Communicator: NCCL's calls may wait
+// without end, for graphs that are still there, and for a GPU that does not answer.
+struct Communicator::Part {
+  explicit Part(Communicator& of) : comm(of.comm_), used(of.used_), name(of.name_) {
+    try {
+      device = std::make_unique<GpuDevice>(of.device_.cuda(), of.device_.ordinal());
+    } catch (const std::exception&) {  // NCCL finds the device by itself
+    }
+  }
+
+  template <class Call>
+  void make(Call call) {
+    std::optional<GpuDevice::Scope> scope;
+    try {
+      if (device) scope.emplace(*device);
+    } catch (const std::exception&) {
+    }
+    result = call(comm);
+  }
+
+  ncclComm_t comm;
+  std::unique_ptr<GpuDevice> device;        // a reference of its own; null if it cannot be had any more
+  std::shared_ptr<const void> used;         // shared: see Communicator::used_
+  std::shared_ptr<const std::string> name;  // shared: see Communicator::name_
+  ncclResult_t result = ncclSuccess;
+};
+
+// One of NCCL's calls that end communicators, made for each of them, as one group, in which NCCL lets none wait for the
+// others. A thread of its own makes it, and keeps what it needs if it goes on.
+class Communicator::Call {
+ public:
+  template <class Function>
+  Call(All all, Function function) : communicators_(all.begin(), all.end()) {
+    if (communicators_.empty()) return;
+    for (Communicator* const communicator : communicators_) parts_->emplace_back(*communicator);
+    end_ = run_in_own_thread([&nccl = communicators_.front()->nccl_, function, parts = parts_] {
+      const bool grouped = parts->size() > 1 && nccl.GroupStart() == ncclSuccess;
+      for (Part& part : *parts) part.make([&](ncclComm_t comm) { return function(nccl, comm); });
+      if (grouped) nccl.GroupEnd();
+      for (Part& part : *parts) part.device.reset();
+    });
+  }
+
+  const std::vector<Communicator*>& communicators() const { return communicators_; }
+  // Waits for its end. False: it goes on.
+  bool ends_within(Duration limit) {
+    if (communicators_.empty()) return true;
+    if (end_.wait_for(limit) != std::future_status::ready) return false;
+    for (std::size_t i = 0; i < communicators_.size(); ++i) communicators_[i]->ending_ = (*parts_)[i].result;
+    return true;
+  }
+
+ private:
+  const std::vector<Communicator*> communicators_;
+  const std::shared_ptr<std::vector<Part>> parts_ = std::make_shared<std::vector<Part>>();  // shared: with the thread
+  std::future<void> end_;
+};
+
+std::vector<Communicator*> Communicator::begin_end(All all) noexcept {
+  std::vector<Communicator*> some;
+  for (Communicator* const one : all) {
+    one->connected_ = false;
+    if (one->comm_ != nullptr) some.push_back(one);
+  }
+  Call finalize(some, [](const NcclLibrary& nccl, ncclComm_t comm) { return nccl.CommFinalize(comm); });
+  const bool returned = finalize.ends_within(kFarewell);
+  for (Communicator* const one : some) {
+    if (!returned) one->leave();
+  }
+  return some;
+}
+
+// One that is not connected is aborted.
+std::vector<Communicator*> Communicator::begin_revoke(All all, const Deadline& until) noexcept {
+  std::vector<Communicator*> some;
+  for (Communicator* const one : all) {
+    if (one->comm_ != nullptr && std::exchange(one->connected_, false)) some.push_back(one);
+  }
+  // Each by itself, as NCCL does not revoke in groups; and all at once, as any may take all of the time.
+  std::vector<std::unique_ptr<Call>> calls;
+  for (Communicator* const one : some) {
+    calls.push_back(std::make_unique<Call>(
+        All(&one, 1), [](const NcclLibrary& nccl, ncclComm_t comm) { return nccl.CommRevoke(comm, kDefaultRevoke); }));
+  }
+  for (const auto& call : calls) {
+    if (!call->ends_within(until.remaining())) call->communicators().front()->leave();
+  }
+  return some;
+}
+
+void Communicator::await_end(WaitContext& wait) noexcept {
+  if (comm_ == nullptr) return;
+  try {
+    look_ = nullptr;
+    // In a group, it succeeds before it has begun.
+    settle(ending_ == ncclSuccess ? ncclInProgress : ending_, "cannot end the communicator", wait);
+    ended_ = true;
+  } catch (const std::exception&) {  // nobody is told: the group has ended
+  }
+}
+
+// With what NCCL has pointers to.
+void Communicator::leave() noexcept {
+  comm_ = nullptr;
+  is_left_ = true;
+  leave_content_behind(name_);
+  leave_content_behind(used_);
+}
+
+// NCCL's last call for each of them.
+void finish(All all, Communicator::Last last) noexcept {
+  std::vector<Communicator*> some;
+  for (Communicator* const one : all) {
+    if (one->comm_ != nullptr) some.push_back(one);
+  }
+  Communicator::Call call(some, [last](const NcclLibrary& nccl, ncclComm_t comm) { return (nccl.*last)(comm); });
+  const bool ended = call.ends_within(kFarewell);
+  for (Communicator* const one : some) {
+    one->comm_ = nullptr;
+    one->used_.reset();  // the thread has it, too
+    one->is_left_ = !ended;
+  }
+}
+
+// If they have ended. Each by itself: only what has not ended waits for others.
+void destroy_all(All all) noexcept {
+  for (Communicator* const communicator : all) {
+    if (communicator->ended_) finish({&communicator, 1}, &NcclLibrary::CommDestroy);
+  }
+}
+
+bool end_all(All all, const Communicator* spared) noexcept {
+  WaitContext wait(Deadline::after(kFarewell));
+  for (Communicator* const communicator : Communicator::begin_end(all)) communicator->await_end(wait);
+  destroy_all(all);
+  for (Communicator* const communicator : all) {
+    if (communicator == spared && communicator->comm_ != nullptr) communicator->leave();
+  }
+  abort_all(all);
+  return std::none_of(all.begin(), all.end(), [](const Communicator* one) { return one->is_left_; });
+}
+
+// Each is revoked in the background, and so none of them waits for the next. Once NCCL has accepted that, it frees the
+// communicator in an abort as well as in its end without a look at its graphs, which read from it when they are
+// destroyed.
+void revoke_all(All all) noexcept {
+  if (all.empty() || all.front()->nccl().CommRevoke == nullptr) return;
+  const Deadline until = Deadline::after(kRevocation);
+  WaitContext wait(until);
+  for (Communicator* const communicator : Communicator::begin_revoke(all, until)) {
+    const bool is_accepted = communicator->ending_ == ncclSuccess || communicator->ending_ == ncclInProgress;
+    communicator->await_end(wait);
+    if (communicator->has_graphs_ && is_accepted && communicator->comm_ != nullptr) communicator->leave();
+  }
+  destroy_all(all);
+}
+
+void abort_all(All all) noexcept {
+  revoke_all(all);
+  finish(all, &NcclLibrary::CommAbort);
+}
+
+}  // namespace col::nccl_backend

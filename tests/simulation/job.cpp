@@ -1,0 +1,139 @@
+#include "simulation/job.hpp"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/clock/clock.hpp"
+#include "simulation/network.hpp"
+#include "simulation/rank.hpp"
+#include "simulation/streams.hpp"
+#include "support/memory_channel.hpp"
+
+namespace col::test {
+namespace {
+
+class Job {
+ public:
+  Job(std::uint64_t seed, std::FILE* file)
+      : plan_(choose_plan(seed)),
+        trace_(file),
+        simulator_(seed, trace_),
+        truth_(simulator_, plan_.faults, plan_.ranks),
+        checks_(simulator_, truth_, plan_.timeout),
+        network_(simulator_, truth_, plan_.longest_delay),
+        muster_(simulator_, truth_, plan_.ranks),
+        streams_(simulator_, truth_, network_) {
+    simulator_.connect_by(streams_);
+  }
+
+  JobReport run();
+  Network& network() { return network_; }
+
+ private:
+  void serve_store();
+  std::size_t keys_that_stay() const;
+  void check_keys();
+  void check_what_is_left();
+  core::Host host(int rank) const {
+    const int number = plan_.host_of(rank);
+    return {fmt::format("host{}", number), fmt::format("boot{}", number), "pids", "net"};
+  }
+
+  const JobPlan plan_;
+  Trace trace_;
+  Simulator simulator_;
+  Truth truth_;
+  Checks checks_;
+  SimulatedNetwork network_;
+  Muster muster_;
+  Streams streams_;
+  std::size_t keys_left_ = 0;
+  Surroundings around_{plan_, simulator_, truth_, checks_, muster_};
+};
+
+// A process of its own, as the launcher is one.
+void Job::serve_store() {
+  StoreServer server({.host = kStoreHost, .port = kStorePort, .token = kStoreToken});
+  const auto ranks_are_left = [&] {
+    for (int rank = 0; rank < plan_.ranks; ++rank) {
+      if (simulator_.state_of(rank) != core::ProcessCondition::gone) return true;
+    }
+    return false;
+  };
+  while (ranks_are_left()) core::sleep_for(std::chrono::milliseconds(100));
+  keys_left_ = make_tcp_store(kStoreHost, kStorePort, kStoreToken, std::chrono::seconds(1))->num_keys();
+}
+
+// The record of the world. Of a meeting, that of the job and of the pages of hosts with several ranks, too.
+std::size_t Job::keys_that_stay() const {
+  if (!plan_.meets) return 1;
+  std::size_t keys = 2;
+  for (int host = 0; host < plan_.hosts; ++host) {
+    int ranks = 0;
+    for (int rank = 0; rank < plan_.ranks; ++rank) ranks += plan_.host_of(rank) == host ? 1 : 0;
+    if (ranks > 1) ++keys;
+  }
+  return keys;
+}
+
+// After a job in which all went well, if late.
+void Job::check_keys() {
+  simulator_.note("keys", std::to_string(keys_left_));
+  if (keys_left_ != keys_that_stay())
+    checks_.problem(fmt::format("{} keys are left in the store instead of {}", keys_left_, keys_that_stay()));
+}
+
+// After a job without faults.
+void Job::check_what_is_left() {
+  // The progress thread never ends.
+  const int most = plan_.starts_progress_thread() ? 1 : 0;
+  for (int rank = 0; rank < plan_.ranks; ++rank) {
+    if (const int left = simulator_.left_threads(rank); left > most)
+      checks_.problem(fmt::format("rank {} has left {} threads behind", rank, left));
+  }
+}
+
+JobReport Job::run() {
+  for (int rank = 0; rank < plan_.ranks; ++rank) {
+    simulator_.add_process(
+        [this, rank] {
+          auto* const one = new SimulatedRank(around_, rank);  // never destroyed if it is killed
+          one->live();
+          delete one;
+        },
+        host(rank));
+  }
+  simulator_.add_process([this] { serve_store(); }, {"host of the store", "boot of the store", "pids", "net"});
+  if (plan_.has_progress_thread) simulator_.set_environment("COL_PROGRESS", "thread");
+  if (plan_.is_strict) simulator_.set_environment("COL_CHECK", "strict");
+  const Simulator::End end = simulator_.run();
+  streams_.close();
+  const bool all_went_well = end == Simulator::End::all_ended && !checks_.had_errors() && truth_.kills() == 0;
+  if (all_went_well && !truth_.was_store_mute_since(Simulator::kBegin)) check_keys();
+  if (!truth_.any()) check_what_is_left();
+  if (end == Simulator::End::stuck) checks_.problem("all wait for ever:\n" + simulator_.places());
+  if (end == Simulator::End::endless) checks_.problem("it does not end:\n" + simulator_.places());
+  return {.trace_hash = trace_.hash(),
+          .trace_lines = trace_.lines(),
+          .switches = simulator_.switches(),
+          .simulated_ns = Simulator::ns_of(simulator_.now()),
+          .had_faults = truth_.any(),
+          .had_errors = checks_.had_errors(),
+          .plan = describe(plan_),
+          .problems = checks_.problems()};
+}
+
+Job* current_job = nullptr;
+
+}  // namespace
+
+JobReport simulate_job(std::uint64_t seed, std::FILE* trace) {
+  register_memory_backend({.name = kBackend, .network = [] { return &current_job->network(); }});
+  current_job = new Job(seed, trace);  // threads of killed ranks may stand in it for ever
+  return current_job->run();
+}
+
+}  // namespace col::test

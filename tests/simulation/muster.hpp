@@ -1,0 +1,38 @@
+// Where ranks meet at the end of their program, or after an error, beside the library: as a program's users do, who
+// look which ranks are left.
+#pragma once
+
+#include <vector>
+
+#include "core/clock/lock.hpp"
+#include "simulation/faults.hpp"
+#include "simulation/simulator.hpp"
+
+namespace col::test {
+
+class Muster {
+ public:
+  Muster(Simulator& simulator, Truth& truth, int ranks)
+      : simulator_(simulator), truth_(truth), arrived_(static_cast<std::size_t>(ranks)) {}
+
+  struct Result {
+    std::vector<int> survivors;
+    bool is_needed = false;   // some rank has failed, or has ended
+    bool can_shrink = false;  // all of them have the world
+  };
+  // Waits until all ranks have come that have not ended. From then on, nothing goes wrong any more.
+  Result come(int rank, bool failed, bool has_world);
+
+ private:
+  void look();
+
+  Simulator& simulator_;
+  Truth& truth_;
+  core::Mutex mutex_;
+  core::Condition changed_;
+  std::vector<bool> arrived_;
+  Result result_;
+  bool all_have_world_ = true, is_complete_ = false;
+};
+
+}  // namespace col::test

@@ -1,0 +1,52 @@
+#include "simulation/plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "core/duration.hpp"
+
+namespace col::test {
+
+JobPlan choose_plan(std::uint64_t seed) {
+  Random random(seed * 2 + 1), more(seed * 2 + 0x1'0000'0001);
+  JobPlan plan;
+  plan.ranks = random.from_to(2, 8);
+  plan.hosts = random.one_in(2) ? 1 : random.from_to(1, std::min(3, plan.ranks));
+  plan.has_pages = !random.one_in(4);
+  plan.meets = random.one_in(3);
+  plan.has_progress_thread = random.one_in(4);
+  plan.is_strict = random.one_in(8);
+  plan.timeout = std::array{std::chrono::seconds(1), std::chrono::seconds(2), std::chrono::seconds(5),
+                            std::chrono::seconds(30)}[random.below(4)];
+  plan.longest_delay = std::array{std::chrono::microseconds(20), std::chrono::microseconds(200),
+                                  std::chrono::microseconds(2000)}[random.below(3)];
+  plan.program = choose_program(random, more, plan.ranks);
+  const auto calls = static_cast<int>(plan.program.steps.size()) * plan.ranks;
+  if (!random.one_in(4)) plan.faults = choose_faults(random, plan.ranks, calls, plan.timeout);
+  plan.destroys = more.one_in(3);
+  if (!plan.faults.empty() && plan.faults.size() < 3 && more.one_in(4))
+    plan.faults.push_back(choose_store_fault(more, plan.ranks, calls, plan.timeout));
+  return plan;
+}
+
+bool JobPlan::starts_progress_thread() const {
+  return has_progress_thread || std::ranges::any_of(program.steps, &Step::continues);
+}
+
+std::string describe(const JobPlan& plan) {
+  std::string text = fmt::format("{} ranks on {} hosts, {}timeout {}, delays up to {}", plan.ranks, plan.hosts,
+                                 plan.meets       ? "meets, "
+                                 : plan.has_pages ? ""
+                                                  : "no control page, ",
+                                 core::format_duration(plan.timeout), core::format_duration(plan.longest_delay));
+  if (plan.has_progress_thread) text += ", progress thread";
+  if (plan.is_strict) text += ", strict";
+  if (plan.destroys) text += ", destroys groups";
+  for (const Fault& fault : plan.faults) text += ", " + describe(fault);
+  return text;
+}
+
+}  // namespace col::test

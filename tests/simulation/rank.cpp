@@ -1,0 +1,234 @@
+#include "simulation/rank.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/clock/clock.hpp"
+
+namespace col::test {
+namespace {
+
+constexpr Duration kTimeoutAfterwards = std::chrono::seconds(60);
+constexpr int kTests = 20;
+
+}  // namespace
+
+SimulatedRank::SimulatedRank(Surroundings& around, int rank) : around_(around), rank_(rank) {}
+
+void SimulatedRank::live() noexcept {
+  try {
+    run();
+  } catch (const std::exception& error) {
+    around_.checks.problem(fmt::format("rank {}: {}", rank_, error.what()));
+  }
+}
+
+void SimulatedRank::run() {
+  const JobPlan& plan = around_.plan;
+  std::vector<int> all(static_cast<std::size_t>(plan.ranks));
+  std::iota(all.begin(), all.end(), 0);
+  std::optional<Context> context;
+  bool failed = false, has_world = true;
+  try {
+    call("meet", plan.timeout, [&] { context.emplace(spec("first", all, plan.timeout)); });
+    run_program(*context);
+  } catch (const Error&) {
+    failed = true;
+    has_world = at_step_ >= plan.program.world_only;
+  }
+  if (context && !has_world) leave(*context);
+  around_.simulator.say_place("muster");
+  const Muster::Result others = around_.muster.come(rank_, failed, has_world);
+  if (others.can_shrink) shrink_world(others.survivors);
+  if (context && has_world) leave(*context);
+  if (others.is_needed && !others.can_shrink) begin_anew(others.survivors);
+}
+
+ContextSpec SimulatedRank::spec(const std::string& job, const std::vector<int>& ranks, Duration timeout) {
+  const JobPlan& plan = around_.plan;
+  const auto self = std::find(ranks.begin(), ranks.end(), rank_);
+  const auto store = make_tcp_store(kStoreHost, kStorePort, kStoreToken, timeout);
+  const auto rank = static_cast<int>(self - ranks.begin()), size = static_cast<int>(ranks.size());
+  if (plan.meets) return ContextSpec::meet(store, rank, size, job, timeout);
+  const int host = plan.host_of(rank_);
+  const auto is_here = [&](int one) { return plan.host_of(one) == host; };
+  ContextSpec spec;
+  spec.rank = rank;
+  spec.world_size = size;
+  spec.local_rank = static_cast<int>(std::count_if(ranks.begin(), self, is_here));
+  spec.local_world_size = static_cast<int>(std::count_if(ranks.begin(), ranks.end(), is_here));
+  spec.job_id = job;
+  spec.store = store;
+  if (plan.has_pages) {
+    auto& page = around_.pages[{job, host}];
+    if (!page) page = ControlPage::in_memory(spec.local_world_size);
+    spec.control = page;
+  }
+  spec.timeout = timeout;
+  return spec;
+}
+
+template <class Do>
+void SimulatedRank::call(const std::string& what, Duration budget, const Do& act, bool is_in_group) {
+  Simulator& simulator = around_.simulator;
+  simulator.say_place("before " + what);
+  if (const Duration late = around_.truth.count_call(rank_); late > Duration::zero()) core::sleep_for(late);
+  // Others may go on between two calls, neither of which has to wait.
+  if (simulator.choices().one_in(4)) core::yield();
+  simulator.say_place(what);
+  simulator.note("call", what);
+  simulator.count_progress();
+  const Simulator::Time begun = counts_from_ = simulator.now();
+  try {
+    act();
+  } catch (const Error& error) {
+    simulator.note("error", error.what());
+    around_.checks.time(rank_, what, counts_from_, budget);
+    around_.checks.error(rank_, what, error, groups_, begun);
+    if (is_in_group) around_.checks.names_somebody(rank_, what, error, begun);
+    broken_ = error.group();
+    throw;
+  }
+  around_.checks.time(rank_, what, counts_from_, budget);
+}
+
+// ---- The program
+
+void SimulatedRank::run_program(Context& context) {
+  call("init", around_.plan.timeout, [&] {
+    groups_.push_back(context.init_group({.rank = rank_, .world_size = around_.plan.ranks, .backend_name = kBackend}));
+  });
+  const auto steps = static_cast<int>(around_.plan.program.steps.size());
+  for (at_step_ = 0; at_step_ < steps; ++at_step_) run_step(at_step_);
+}
+
+void SimulatedRank::run_step(int number) {
+  const Step& step = around_.plan.program.steps[static_cast<std::size_t>(number)];
+  const Duration timeout = around_.plan.timeout;
+  if (step.pause_us > 0)
+    core::sleep_for(
+        std::chrono::microseconds(around_.simulator.choices().below(static_cast<std::uint64_t>(step.pause_us))));
+  const std::string what = fmt::format("step {}, {}", number, describe(step));
+  const auto make = [&](const auto& act) { call(what, 2 * timeout, [&] { groups_.push_back(act(groups_.front())); }); };
+  if (step.kind == Step::Kind::await) return await_started();
+  if (step.kind == Step::Kind::dup) return make([](Group& world) { return world.dup(); });
+  if (step.kind == Step::Kind::split)
+    return make([&](Group& world) { return world.split(step.colors[static_cast<std::size_t>(rank_)]); });
+  Group& group = groups_[static_cast<std::size_t>(step.group)];
+  kept_.push_back(std::make_unique<CallData>(step, number, group));
+  CallData& data = *kept_.back();
+  if (!step.is_started) {
+    call(
+        what, timeout, [&] { data.run(group); }, true);
+    around_.checks.data(rank_, what, data);
+    return;
+  }
+  Work work;
+  call(
+      what, timeout, [&] { work = data.start(group); }, true);
+  if (step.continues) work = continued(work);
+  started_.push_back({std::move(work), std::move(kept_.back()), what, step.is_tested});
+  kept_.pop_back();
+}
+
+// Ends when a function has been called with the end of the operation, by the progress thread.
+Work SimulatedRank::continued(Work work) {
+  const auto calls = std::make_shared<int>(0);
+  return work.then([this, calls](const std::optional<Error>& error) {
+    if (++*calls > 1) around_.checks.problem(fmt::format("rank {}: a function of then() is called again", rank_));
+    if (error) throw *error;
+  });
+}
+
+// A test does not end by itself: after so many, it is waited for. A wait has the whole timeout from when it is called,
+// and each test no more than what it asks a store that does not answer.
+void SimulatedRank::await(Started& one) {
+  for (int tests = one.is_tested ? kTests : 0; tests > 0; --tests) {
+    counts_from_ = around_.simulator.now();
+    const bool has_ended = one.work.test();
+    around_.checks.time(rank_, "test of " + one.what, counts_from_, Duration::zero());
+    if (has_ended) return;
+    core::sleep_for(std::chrono::microseconds(around_.simulator.choices().below(200)));
+  }
+  counts_from_ = around_.simulator.now();
+  one.work.wait();
+}
+
+// In an order of its own.
+void SimulatedRank::await_started() {
+  while (!started_.empty()) {
+    auto one = started_.begin();
+    std::advance(one, around_.simulator.choices().below(started_.size()));
+    const std::string what = "wait for " + one->what;
+    call(
+        what, around_.plan.timeout, [&] { await(*one); }, true);
+    around_.checks.data(rank_, what, *one->data);
+    started_.erase(one);
+  }
+}
+
+// ---- Its end, and what comes after
+
+void SimulatedRank::leave(Context& context) {
+  around_.simulator.say_place("finalize");
+  // As an exception unwinds what a program has: that its group was broken is not forgotten.
+  if (around_.simulator.choices().one_in(2))
+    std::erase_if(groups_, [&](const Group& group) { return group && group.name() == broken_; });
+  try {
+    if (around_.plan.destroys) destroy_groups(context);
+    context.finalize();
+  } catch (const Error& error) {
+    around_.simulator.note("error", error.what());
+    around_.checks.error(rank_, "finalize", error, groups_, Simulator::kBegin);
+  }
+  groups_.clear();  // only now: a handle that goes tells the others nothing
+  for (Started& one : started_) kept_.push_back(std::move(one.data));
+  started_.clear();
+}
+
+// But the world, and in an order of its own.
+void SimulatedRank::destroy_groups(Context& context) {
+  std::vector<std::string> names;
+  for (const Group& group : groups_) {
+    if (group && &group != &groups_.front()) names.emplace_back(group.name());
+  }
+  while (!names.empty()) {
+    const auto one = names.begin() + static_cast<std::ptrdiff_t>(around_.simulator.choices().below(names.size()));
+    context.destroy_group(*one);
+    names.erase(one);
+  }
+}
+
+void SimulatedRank::shrink_world(const std::vector<int>& survivors) {
+  std::vector<int> excluded;
+  for (int rank = 0; rank < around_.plan.ranks; ++rank) {
+    if (!std::binary_search(survivors.begin(), survivors.end(), rank)) excluded.push_back(rank);
+  }
+  call("shrink", 2 * around_.plan.timeout, [&] { use(groups_.front().shrink(excluded)); });
+}
+
+void SimulatedRank::begin_anew(const std::vector<int>& survivors) {
+  call("next job", kTimeoutAfterwards, [&] {
+    Context context(spec("after", survivors, kTimeoutAfterwards));
+    const int rank = context.spec().rank, size = context.spec().world_size;
+    use(context.init_group({.rank = rank, .world_size = size, .backend_name = kBackend}));
+    context.finalize();
+  });
+}
+
+// The next group works.
+void SimulatedRank::use(Group group) {
+  std::vector<std::int64_t> sum{rank_, 1};
+  group.allreduce(sum);
+  if (sum[1] != group.size())
+    around_.checks.problem(fmt::format("rank {}: {} of {} ranks are in the next group", rank_, sum[1], group.size()));
+  group.barrier();
+}
+
+}  // namespace col::test

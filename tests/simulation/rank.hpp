@@ -1,0 +1,79 @@
+// One rank of a simulated job.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <col/group.hpp>
+
+#include "simulation/checks.hpp"
+#include "simulation/muster.hpp"
+#include "simulation/plan.hpp"
+#include "simulation/simulator.hpp"
+
+namespace col::test {
+
+// The backend of its groups, and where its store is.
+inline constexpr const char* kBackend = "simulated";
+inline constexpr const char* kStoreHost = "127.0.0.1";
+inline constexpr const char* kStoreToken = "token";
+inline constexpr int kStorePort = 4711;
+
+// All ranks share this, beside the library: the page of each host is memory that they have in common.
+struct Surroundings {
+  const JobPlan& plan;
+  Simulator& simulator;
+  Truth& truth;
+  Checks& checks;
+  Muster& muster;
+  std::map<std::pair<std::string, int>, std::shared_ptr<ControlPage>> pages = {};  // by job and host
+};
+
+class SimulatedRank {
+ public:
+  SimulatedRank(Surroundings& around, int rank);
+
+  // Its whole life. Whatever is thrown is a problem.
+  void live() noexcept;
+
+ private:
+  struct Started {
+    Work work;
+    std::unique_ptr<CallData> data;
+    std::string what;
+    bool is_tested = false;
+  };
+
+  void run();
+  // Its place in the job of these ranks.
+  ContextSpec spec(const std::string& job, const std::vector<int>& ranks, Duration timeout);
+  void run_program(Context& context);
+  void run_step(int number);
+  Work continued(Work work);
+  void await_started();
+  void await(Started& one);
+  void leave(Context& context);
+  void destroy_groups(Context& context);
+  void shrink_world(const std::vector<int>& survivors);
+  void begin_anew(const std::vector<int>& survivors);
+  void use(Group group);
+
+  // Makes a call that has this long. What it throws is looked at, and passed on. `is_in_group`: it is a call of a
+  // group.
+  template <class Do>
+  void call(const std::string& what, Duration budget, const Do& act, bool is_in_group = false);
+
+  Surroundings& around_;
+  const int rank_;
+  std::vector<Group> groups_;
+  std::list<Started> started_;
+  std::list<std::unique_ptr<CallData>> kept_;  // until the groups are destroyed
+  int at_step_ = -1;
+  std::string broken_;                // the group that has failed
+  Simulator::Time counts_from_ = {};  // since then, the call that goes on has its budget
+};
+
+}  // namespace col::test
