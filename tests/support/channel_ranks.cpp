@@ -48,7 +48,7 @@ Ending ending_when_aborted(Channel& channel, const std::function<void(WaitContex
       channel.abort(Error(ErrorCode::aborted, "the test says stop"));
       channel.abort(Error(ErrorCode::internal, "a second cause, which must not win"));
     });
-    WaitContext wait(Deadline::after(std::chrono::seconds(20)), page.get(), &record);
+    WaitContext wait(Deadline::after(kDeadline), page.get(), &record);
     ending = ending_of([&] { body(wait); });
   }
   ending.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - aborted_at).count();

@@ -14,6 +14,7 @@
 #include <col/backend.hpp>
 
 #include "support/catch.hpp"
+#include "support/prompt.hpp"
 #include "support/ranks.hpp"
 
 namespace col::test {
@@ -70,11 +71,11 @@ std::vector<int> own_descriptors();
 
 // ---- Calls that end within a limit
 
-inline WaitContext wait_for(Duration timeout = std::chrono::seconds(20)) {
+inline WaitContext wait_for(Duration timeout = kDeadline) {
   return WaitContext(Deadline::after(timeout));
 }
 
-inline int wait_for(Channel& channel, Ticket ticket, Duration timeout = std::chrono::seconds(20)) {
+inline int wait_for(Channel& channel, Ticket ticket, Duration timeout = kDeadline) {
   WaitContext wait = wait_for(timeout);
   return channel.wait(ticket, wait);
 }

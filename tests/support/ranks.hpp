@@ -14,6 +14,8 @@
 
 #include <col/group.hpp>
 
+#include "support/prompt.hpp"
+
 namespace col::test {
 
 // The place of a call that leaves it out. std::source_location needs clang 15.
@@ -45,7 +47,7 @@ bool all_good(const std::vector<Outcome>& outcomes);
 using Body = std::function<void(int rank, Context& context)>;
 
 struct RankOptions {
-  Duration timeout = std::chrono::seconds(20);  // the contexts' timeout
+  Duration timeout = kDeadline;  // the contexts' timeout
   std::string job_id = "test";
   bool control_page = true;
   std::function<void(ContextSpec&)> adapt = {};  // changes what the ranks make their contexts of

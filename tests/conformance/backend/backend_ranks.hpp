@@ -29,7 +29,7 @@ inline std::unique_ptr<Channel> connect_rank(BackendFactory& factory, std::share
   for (int r = 0; r < size; ++r)
     peers.push_back(
         {.rank = r, .global_rank = r, .pid = 0, .hostname = "here", .boot_id = "b", .network_namespace = "n"});
-  WaitContext wait(Deadline::after(std::chrono::seconds(20)));
+  WaitContext wait(Deadline::after(kDeadline));
   return factory.connect({.group = "conformance",
                           .rank = rank,
                           .size = size,
@@ -63,12 +63,12 @@ struct BackendRank {
       request.algorithm = entry.name;
       request.fingerprint = next_slot();
       prepare();
-      WaitContext wait_context(Deadline::after(std::chrono::seconds(20)));
+      WaitContext wait_context(Deadline::after(kDeadline));
       channel.native(request, wait_context);
       check();
     }
   }
-  int wait(Ticket ticket, Duration timeout = std::chrono::seconds(20)) {
+  int wait(Ticket ticket, Duration timeout = kDeadline) {
     WaitContext wait_context(Deadline::after(timeout));
     return channel.wait(ticket, wait_context);
   }

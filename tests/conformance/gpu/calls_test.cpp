@@ -84,7 +84,7 @@ GPU_TEST_CASE("gpu: a rank that calls something else is named on every rank, and
     group.allreduce(data);
   });
   check_all(outcomes,
-            {.code = ErrorCode::mismatch, .rank = 1, .says = "rank 1 called allreduce of 9 float32", .within = 15});
+            {.code = ErrorCode::mismatch, .rank = 1, .says = "rank 1 called allreduce of 9 float32", .promptly = true});
 }
 
 GPU_TEST_CASE("gpu: a rank that never calls is named by the timeout", "[gpu]") {
@@ -94,7 +94,7 @@ GPU_TEST_CASE("gpu: a rank that never calls is named by the timeout", "[gpu]") {
     if (gpu == 1) return company.stay();
     company.call_in_vain([&] { group.allreduce(data, {.timeout = 500ms}); });
   });
-  check_good_soon(outcomes, 15);
+  check_good_soon(outcomes);
 }
 
 GPU_TEST_CASE("gpu: two ranks on one GPU are named, to the others as well", "[gpu]") {
@@ -103,7 +103,7 @@ GPU_TEST_CASE("gpu: two ranks on one GPU are named, to the others as well", "[gp
     const OnGpu current(rank == 1 ? 1 : 0);
     context.init_group({.name = "g", .rank = rank, .world_size = 3, .backend = Backend::nccl, .timeout = 20s});
   });
-  check_all(outcomes, {.code = ErrorCode::unavailable, .says = "ranks 0 and 2 are on one GPU", .within = 15});
+  check_all(outcomes, {.code = ErrorCode::unavailable, .says = "ranks 0 and 2 are on one GPU", .promptly = true});
   for (const Outcome& outcome : outcomes) CHECK(has(outcome.text, "--gpus-per-rank"));
 }
 
@@ -115,7 +115,7 @@ GPU_TEST_CASE("gpu: a rank that has left in good order is named, and not waited 
     group.allreduce(data);
   });
   const char* const left = "rank 1 called nothing more, and left the group";
-  check_all(outcomes, {.code = ErrorCode::mismatch, .rank = 1, .says = left, .within = 10}, 1);
+  check_all(outcomes, {.code = ErrorCode::mismatch, .rank = 1, .says = left, .promptly = true}, 1);
   CHECK(outcomes[1].good);
 }
 

@@ -44,7 +44,7 @@ void check_named(void (*wait)(Group& group, const Array& data)) {
       differing.call(group, data, gpu == 1).wait(Stream{reader.get()});
       wait(group, data);
     });
-    check_all(outcomes, {.code = ErrorCode::mismatch, .rank = 1, .says = differing.says, .within = 5});
+    check_all(outcomes, {.code = ErrorCode::mismatch, .rank = 1, .says = differing.says, .promptly = true});
   }
 }
 
@@ -66,7 +66,7 @@ GPU_TEST_CASE("gpu differing calls: the two sides of a message are told that the
     const Array data(gpu, std::vector<std::int32_t>(8, 1));
     group.sendrecv(data, 1 - gpu, data.part(0, 0), 1 - gpu);
   });
-  check_all(outcomes, {.code = ErrorCode::mismatch, .says = "message of 8 int32", .within = 5});
+  check_all(outcomes, {.code = ErrorCode::mismatch, .says = "message of 8 int32", .promptly = true});
   const auto others = run_gpu_ranks(2, [](Group& group, int gpu) {
     const Array data(gpu, std::vector<std::int32_t>(8, 1));
     if (gpu == 0)
@@ -75,7 +75,7 @@ GPU_TEST_CASE("gpu differing calls: the two sides of a message are told that the
       group.recv(data.part(0, 7), 0);
     group.barrier();
   });
-  check_all(others, {.code = ErrorCode::mismatch, .says = "message of ", .within = 5});
+  check_all(others, {.code = ErrorCode::mismatch, .says = "message of ", .promptly = true});
 }
 
 GPU_TEST_CASE("gpu differing calls: calls that match are left alone, however far ranks are apart", "[gpu]") {

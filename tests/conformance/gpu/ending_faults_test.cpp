@@ -36,7 +36,7 @@ TEST_CASE("gpu endings: an abort that NCCL does not end holds up neither the cal
     Context::current().destroy_group("g");
     fake_nccl_release_aborts();  // or the memory of `data` would wait for what hangs
   });
-  check_good_soon(outcomes, 12);
+  check_good_soon(outcomes);
   release_aborts();
 }
 
@@ -52,8 +52,7 @@ TEST_CASE("gpu endings: memory of a GPU that does not come to an end is freed in
                                   col::free(memory);
                                   expect(!hangs.test(), "it hangs");
                                   expect_error(ErrorCode::timeout, "", [&] { hangs.wait(); });
-                                }),
-                  15);
+                                }));
   const Deadline deadline = Deadline::after(20s);
   while (fake_nccl_alive("memory") > 0) REQUIRE(!deadline.expired());
   forget_faults();
@@ -74,7 +73,7 @@ void fail_beside_a_graph(const std::function<void(Group& group, const GpuArray<f
     fail(group, data, gpu);
     Context::current().destroy_group("g");
   });
-  check_good_soon(outcomes, 12);
+  check_good_soon(outcomes);
 }
 
 TEST_CASE("gpu endings: a call that fails beside a graph ends, and the graph can be destroyed after the group",
@@ -130,7 +129,7 @@ TEST_CASE("gpu endings: a group that NCCL does not end leaves those alone that i
     expect(data.values() == std::vector<float>(100, 16.0f), "the parent goes on");
   });
   forget_faults();
-  check_good_soon(outcomes, 12);
+  check_good_soon(outcomes);
 }
 
 // Each of them would take as long as all may.
@@ -152,7 +151,7 @@ TEST_CASE("gpu endings: several communicators that NCCL does not come to revoke 
     expect(has(error, "NCCL"), error);
     fake_nccl_release_aborts();  // or the memory of `data` would wait for what hangs
   });
-  check_good_soon(outcomes, 10);
+  check_good_soon(outcomes);
   forget_faults();
 }
 

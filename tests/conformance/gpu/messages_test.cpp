@@ -23,7 +23,7 @@ constexpr std::size_t kMessageCount = 50;
 
 template <class Condition>
 void expect_soon(const std::string& what, Condition condition) {
-  for (const Deadline deadline = Deadline::after(10s); !condition();) expect(!deadline.expired(), what);
+  for (const Deadline deadline = Deadline::after(kDeadline); !condition();) expect(!deadline.expired(), what);
 }
 
 // As pipeline stages in PyTorch make them: `work.wait()` is a wait of the stream there.

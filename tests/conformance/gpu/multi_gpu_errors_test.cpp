@@ -23,7 +23,7 @@ void check_difference(int ranks, Ending want, bool before, void (*call)(Group&, 
     if (before) group.allreduce_multigpu(data.views());
     call(group, data);
   });
-  want.within = 5;
+  want.promptly = true;
   check_all(outcomes, want);
 }
 
@@ -275,7 +275,7 @@ GPU_TEST_CASE("multi-gpu: the two sides of a message must agree on count, dtype 
           exchange(difference.receive);
         });
         // Whichever of the two saw it first names the other, or nobody when it is about their connection.
-        check_all(outcomes, {.code = ErrorCode::mismatch, .says = difference.says, .within = 5});
+        check_all(outcomes, {.code = ErrorCode::mismatch, .says = difference.says, .promptly = true});
       }
     }
   }
@@ -303,7 +303,7 @@ GPU_TEST_CASE("multi-gpu: a rank that never calls is named by the timeout, befor
       if (group.rank() == 1) return company.stay();
       company.call_in_vain([&] { group.allreduce_multigpu(data.views(), {.timeout = 500ms}); });
     });
-    check_good_soon(outcomes, 10);
+    check_good_soon(outcomes);
   }
 }
 
@@ -313,7 +313,7 @@ GPU_TEST_CASE("multi-gpu: a message that nobody receives ends at its deadline", 
     if (group.rank() == 0) group.send_multigpu(data.view(1), 1, 2, {.timeout = 500ms});
   });
   const char* const which = "from GPU 1 of rank 0 to GPU 2 of rank 1";
-  check_all(outcomes, {.code = ErrorCode::timeout, .rank = 1, .says = which, .within = 10}, 1);
+  check_all(outcomes, {.code = ErrorCode::timeout, .rank = 1, .says = which, .promptly = true}, 1);
 }
 
 GPU_TEST_CASE("multi-gpu: a job that is aborted ends the call, wherever it waits", "[gpu]") {
@@ -328,7 +328,7 @@ GPU_TEST_CASE("multi-gpu: a job that is aborted ends the call, wherever it waits
       }
       group.allreduce_multigpu(data.views());
     });
-    check_all(outcomes, {.code = ErrorCode::aborted, .says = "the test says so", .within = 10}, 1);
+    check_all(outcomes, {.code = ErrorCode::aborted, .says = "the test says so", .promptly = true}, 1);
   }
 }
 

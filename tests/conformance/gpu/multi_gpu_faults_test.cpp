@@ -11,6 +11,7 @@
 #include "conformance/gpu/faults.hpp"
 #include "conformance/gpu/multi_gpu_calls.hpp"
 #include "support/catch.hpp"
+#include "support/prompt.hpp"
 
 namespace col::test {
 namespace {
@@ -110,7 +111,7 @@ TEST_CASE("multi-gpu faults: an error of NCCL on any GPU ends the call on every 
         sum(group, gpus);
         sum(group, gpus);
       });
-      check_all(outcomes, {.code = fault.expected, .within = 10});
+      check_all(outcomes, {.code = fault.expected, .promptly = true});
     }
   }
 }
@@ -127,7 +128,7 @@ TEST_CASE("multi-gpu faults: what NCCL finds in the background, on any GPU, ends
     if (group.rank() == 1) await_call(Context::current(), 0, "allreduce_multi");
     sum(group, gpus);
   });
-  check_all(outcomes, {.code = ErrorCode::peer_lost, .within = 10});
+  check_all(outcomes, {.code = ErrorCode::peer_lost, .promptly = true});
 }
 
 TEST_CASE("multi-gpu faults: a GPU that is lost ends the call on every rank", "[gpu]") {
@@ -138,7 +139,7 @@ TEST_CASE("multi-gpu faults: a GPU that is lost ends the call on every rank", "[
     sum(group, gpus);
     sum(group, gpus);
   });
-  check_all(outcomes, {.code = ErrorCode::peer_lost, .within = 10});
+  check_all(outcomes, {.code = ErrorCode::peer_lost, .promptly = true});
 }
 
 TEST_CASE("multi-gpu faults: an operation that never ends is given up at its deadline", "[gpu]") {
@@ -158,7 +159,7 @@ TEST_CASE("multi-gpu faults: an operation that never ends is given up at its dea
       call({.timeout = 400ms});
       call({.timeout = 400ms});
     });
-    check_all(outcomes, {.code = ErrorCode::timeout, .within = 10});
+    check_all(outcomes, {.code = ErrorCode::timeout, .promptly = true});
     CHECK(fake_nccl_running() == 0);
   }
 }
@@ -192,7 +193,7 @@ TEST_CASE("multi-gpu faults: a group that another thread destroys ends the call,
       destroyed.count_down();
       expect(has(text, "the group was destroyed"), text);
     });
-    check_good_soon(outcomes, 10);
+    check_good_soon(outcomes);
   }
   check_nothing_left();
 }
@@ -207,7 +208,7 @@ TEST_CASE("multi-gpu faults: waiting for a GPU ends at its deadline, and when th
     const std::string text = error_of([] { col::synchronize(0, 200ms); }).what();
     const std::string aborted = error_of([] {
                                   Context::current().spec().control->abort({ErrorCode::aborted, 0, "the test says so"});
-                                  col::synchronize(0, 10s);
+                                  col::synchronize(0, kDeadline);
                                 }).what();
     fake_gpu_reset();
     expect(has(text, "timeout: synchronize: timed out after 200ms waiting for what GPU 0 is doing"), text);

@@ -190,7 +190,7 @@ GPU_TEST_CASE("gpu pieces: a rank that does not come is named when the time of t
       company.end();
       expect(has(error, "timeout") && has(error, "rank 1") && has(error, "after 500ms"), error);
     });
-    check_good_soon(outcomes, 10);
+    check_good_soon(outcomes);
   }
 }
 

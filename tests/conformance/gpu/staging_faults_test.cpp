@@ -12,6 +12,7 @@
 #include "conformance/gpu/faults.hpp"
 #include "conformance/gpu/graphs.hpp"
 #include "support/catch.hpp"
+#include "support/prompt.hpp"
 
 namespace col::test {
 namespace {
@@ -102,7 +103,7 @@ TEST_CASE("gpu staging faults: a GPU that does not come to the copy is given up 
       throw;
     }
   });
-  check_all(outcomes, {.code = ErrorCode::timeout, .within = 15});
+  check_all(outcomes, {.code = ErrorCode::timeout, .promptly = true});
 }
 
 TEST_CASE("gpu staging faults: a stream that is being captured is refused, and the group goes on", "[gpu]") {
@@ -127,7 +128,7 @@ TEST_CASE("gpu staging faults: pieces of a long call are copied while others wai
     const std::size_t before = fake_gpu_calls("cuMemcpyAsync");
     group.barrier();
     if (rank == 1) {  // until this rank comes, the other copies those that may be in flight
-      const Deadline deadline = Deadline::after(10s);
+      const Deadline deadline = Deadline::after(kDeadline);
       while (fake_gpu_calls("cuMemcpyAsync") < before + 3) expect(!deadline.expired(), "no more pieces are copied");
       expect(fake_gpu_calls("cuMemcpyAsync") == before + 3, "as many as may be in flight");
     }
@@ -143,7 +144,7 @@ TEST_CASE("gpu staging faults: a long call that runs out of memory half way ends
     expect_error("resource", [&] { group.allreduce(data); });
     expect_error("broke before", [&] { group.barrier(); });
   });
-  check_good_soon(outcomes, 10);
+  check_good_soon(outcomes);
 }
 
 TEST_CASE("gpu staging faults: a long message is posted before it has been copied, and ends with its copy", "[gpu]") {
@@ -180,7 +181,7 @@ TEST_CASE("gpu staging faults: a copy of a long message that fails breaks the gr
   INFO(show(outcomes));
   CHECK(outcomes[0].code == ErrorCode::io);
   CHECK(outcomes[1].code.has_value());
-  CHECK(outcomes[1].seconds < 10);
+  CHECK(outcomes[1].seconds < kPromptSeconds);
 }
 
 TEST_CASE("gpu staging faults: no room for alloc on one GPU is an error on all ranks, and the group goes on", "[gpu]") {

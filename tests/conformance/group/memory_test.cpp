@@ -193,7 +193,7 @@ TEST_CASE("memory: ranks that ask for different sizes learn who is odd", "[group
   for (const int n : {3, 4}) {
     for (const std::size_t odd_bytes : {std::size_t{0}, std::size_t{1001}, std::size_t{1} << 40}) {
       INFO(odd_bytes << " bytes");
-      const Judge judge = all_end({.code = ErrorCode::mismatch, .rank = n - 1, .within = 10});
+      const Judge judge = all_end({.code = ErrorCode::mismatch, .rank = n - 1, .promptly = true});
       threads_on_each_backend(n, judge,
                               [&](Group& group) { col::free(group.alloc(group.rank() == n - 1 ? odd_bytes : 1000)); });
     }
@@ -326,7 +326,7 @@ TEST_CASE("memory: it can be freed and used in a group that broke", "[group][mem
 TEST_CASE("memory: alloc waits for all ranks, until its deadline", "[group][memory]") {
   const auto judge = [](const std::vector<Outcome>& outcomes) {
     CHECK(all_good(outcomes));
-    CHECK(outcomes[0].seconds < 10);
+    CHECK(outcomes[0].seconds < kPromptSeconds);
   };
   threads_on_each_backend(2, judge, [](Group& group) {
     Group gate = group.dup();
@@ -463,7 +463,7 @@ TEST_CASE("memory: thousands of allocations leave no mapping, no descriptor and 
 TEST_CASE("memory: a rank that dies is named by those that wait for it in alloc", "[group][memory]") {
   const auto judge = [](const std::vector<Outcome>& outcomes) {
     CHECK(outcomes[2].signal == SIGKILL);
-    check_all(outcomes, {.code = ErrorCode::peer_lost, .rank = 2, .within = 5}, 2);
+    check_all(outcomes, {.code = ErrorCode::peer_lost, .rank = 2, .promptly = true}, 2);
   };
   processes_on_each_backend(3, judge, [](Group& group) {
     for (int round = 0;; ++round) {

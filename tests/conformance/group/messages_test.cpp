@@ -80,7 +80,7 @@ TEST_CASE("point to point: messages to oneself and to others mix", "[group]") {
 }
 
 TEST_CASE("point to point: a longer message is a mismatch on both sides, and kills nobody", "[group]") {
-  threads_on_each_backend(2, all_end({.code = ErrorCode::mismatch, .within = 5}), [&](Group& group) {
+  threads_on_each_backend(2, all_end({.code = ErrorCode::mismatch, .promptly = true}), [&](Group& group) {
     std::vector<int> data(group.rank() == 0 ? 1000u : 10u);
     if (group.rank() == 0)
       group.send(data, 1);
@@ -336,7 +336,7 @@ TEST_CASE("messages: unequal counts or types are a mismatch on both sides, never
     std::vector<float> floats(c.received, -1);
     const auto judge = [&](const std::vector<Outcome>& outcomes) {
       CHECK(std::count(got.begin(), got.end(), 1) == 0);
-      check_all(outcomes, {.code = ErrorCode::mismatch, .within = 5});
+      check_all(outcomes, {.code = ErrorCode::mismatch, .promptly = true});
       for (const Outcome& outcome : outcomes) CHECK(outcome.error_rank >= 0);  // the peer of whoever saw it first
     };
     exchange(
@@ -460,7 +460,7 @@ TEST_CASE("recv_any: takes nothing of another count", "[group]") {
       // Where a message waits at its sender's, nobody can tell that this was the one meant.
       CHECK((outcomes[1].code == ErrorCode::mismatch || outcomes[1].code == ErrorCode::timeout));
       CHECK(outcomes[0].code.has_value());
-      CHECK(outcomes[0].seconds < 5);
+      CHECK(outcomes[0].seconds < kPromptSeconds);
     };
     threads_on_each_backend(2, judge, [&](Group& group) {
       if (group.rank() == 0)

@@ -56,7 +56,7 @@ TEST_CASE("check: strict finds every difference before an output is touched, and
   const Setting setting("COL_CHECK", "strict");
   for (const OddCall& call : odd_calls()) {
     INFO("another " << call.what);
-    const Judge judge = all_end({.code = ErrorCode::mismatch, .rank = kOddRank, .within = 5});
+    const Judge judge = all_end({.code = ErrorCode::mismatch, .rank = kOddRank, .promptly = true});
     threads_on_each_backend(kMismatchingRanks, judge, [&](Group& group) {
       const std::vector<int> in(1000, group.rank()), untouched(in.size(), -99);
       std::vector<int> out = untouched;
@@ -199,7 +199,7 @@ TEST_CASE("in flight: the first call that differs is named on every rank, whatev
   const Judge judge = all_end({.code = ErrorCode::mismatch,
                                .rank = kOddRank,
                                .says = "rank 2 called iallreduce of 9 int32",
-                               .within = 10});  // within a second on a quiet machine
+                               .promptly = true});  // within a second on a quiet machine
   for (const MismatchCase& c : cases()) {
     INFO(c.what);
     // They outlive the contexts: an error of the other group may leave the first call under way.

@@ -100,7 +100,7 @@ TEST_CASE("objects: of another size than the type's are a mismatch", "[group]") 
   const auto soon = [](const std::vector<Outcome>& outcomes) {
     for (const auto& outcome : outcomes) {
       CHECK(outcome.good);
-      CHECK(outcome.seconds < 5);
+      CHECK(outcome.seconds < kPromptSeconds);
     }
   };
   threads_on_each_backend(2, soon, [](Group& group) {

@@ -100,7 +100,7 @@ TEST_CASE("progress: the thread ends dropped operations, and an error there reac
           "[group][async]") {
   const Setting setting("COL_PROGRESS", "thread");
   const auto judge = [](const std::vector<Outcome>& outcomes) {
-    check_ending(outcomes[0], {.code = ErrorCode::aborted, .within = 10});
+    check_ending(outcomes[0], {.code = ErrorCode::aborted, .promptly = true});
   };
   processes_on_each_backend(2, judge, [](Group& group, Context& context) {
     std::vector<int> in(100000, 1), out(in.size());

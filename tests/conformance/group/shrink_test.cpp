@@ -188,7 +188,7 @@ TEST_CASE("shrink: another rank that has died is named, and can be left out as w
   const auto judge = [](const std::vector<Outcome>& outcomes) {
     for (const std::size_t rank : {0u, 2u}) {
       CHECK(outcomes[rank].good);
-      CHECK(outcomes[rank].seconds < 10);
+      CHECK(outcomes[rank].seconds < kPromptSeconds);
     }
   };
   processes_on_each_backend(4, judge, [](Group& group, Context& context) {

@@ -363,7 +363,7 @@ TEST_CASE("splits: a rank that dies in the middle of a split is named by all oth
       if (rank == 2)
         CHECK(outcome.signal == SIGKILL);
       else
-        check_ending(outcome, {.code = ErrorCode::peer_lost, .rank = 2, .within = 10});
+        check_ending(outcome, {.code = ErrorCode::peer_lost, .rank = 2, .promptly = true});
     }
   };
   for (const std::string& backend : those_without_store()) {
@@ -401,7 +401,7 @@ TEST_CASE("splits: a rank that does not call it, or calls something else, is nam
                                           group.split(0);
                                         group.barrier();
                                       }));
-    check_all(outcomes, {.code = ErrorCode::mismatch, .rank = 1, .says = "called " + name, .within = 10});
+    check_all(outcomes, {.code = ErrorCode::mismatch, .rank = 1, .says = "called " + name, .promptly = true});
   }
 }
 

@@ -41,7 +41,7 @@ TEST_CASE("hosts ends: an abort by another thread ends every kind of wait at onc
       const Ending ending =
           ending_when_aborted(self.channel, [&](WaitContext& wait) { self.channel.wait(ticket, wait); });
       expect(ending.code == ErrorCode::aborted && ending.says("the test says stop"), ending.text);
-      expect(ending.seconds < 1, "at once");
+      expect(ending.seconds < kPromptSeconds, "at once");
       const Ending later = ending_of([&] { self.channel.post_send(1, slot(1), data); });
       expect(later.code == ErrorCode::aborted && later.says("the test says stop"), "later calls: " + later.text);
     });
@@ -70,7 +70,7 @@ TEST_CASE("hosts ends: what breaks a rank breaks both of its sides", "[hosts]") 
   CHECK(endings[1].says("the disk of rank 0 is full"));
   CHECK(endings[2].code == ErrorCode::peer_lost);
   CHECK(endings[2].rank == 0);
-  for (const std::size_t rank : {1, 2}) CHECK(endings[rank].seconds < 5);
+  for (const std::size_t rank : {1, 2}) CHECK(endings[rank].seconds < kPromptSeconds);
 }
 
 TEST_CASE("hosts ends: the ranks that errors name are those of the group", "[hosts]") {
@@ -84,7 +84,7 @@ TEST_CASE("hosts ends: the ranks that errors name are those of the group", "[hos
     store.set("rank 2 waits", "");
     wait_for(channel, ticket);
   });
-  const Ending ending = waiter.wait(10s);
+  const Ending ending = waiter.wait();
   INFO(ending.text);
   CHECK(ending.code == ErrorCode::peer_lost);
   CHECK(ending.rank == 3);
@@ -104,11 +104,11 @@ TEST_CASE("hosts ends: a far rank that is killed ends waits for it, and for any,
     });
     store->wait_for("waits", 20s);
     victim.kill();
-    const Ending ending = waiter.wait(10s);
+    const Ending ending = waiter.wait();
     INFO("peer " << peer << ": " << ending.text);
     CHECK(ending.code == ErrorCode::peer_lost);
     CHECK(ending.rank == 2);
-    CHECK(ending.seconds < 5);
+    CHECK(ending.seconds < kPromptSeconds);
   }
 }
 
@@ -131,11 +131,11 @@ TEST_CASE("hosts ends: a receive from any ends when all others have left, and no
       wait_for(channel, ticket);
     });
     for (const int rank : {1, 2, 3}) {
-      if (rank != last) CHECK(!others[static_cast<std::size_t>(rank - 1)].wait(10s).code);
+      if (rank != last) CHECK(!others[static_cast<std::size_t>(rank - 1)].wait().code);
     }
     store->set("two have left", "");
-    CHECK(!others[static_cast<std::size_t>(last - 1)].wait(10s).code);
-    const Ending ending = waiter.wait(10s);
+    CHECK(!others[static_cast<std::size_t>(last - 1)].wait().code);
+    const Ending ending = waiter.wait();
     INFO("last " << last << ": " << ending.text);
     CHECK(ending.code == ErrorCode::peer_lost);
     CHECK(ending.says("all other ranks have left"));

@@ -17,6 +17,7 @@
 #include "core/job/process.hpp"
 #include "helpers.hpp"
 #include "support/catch.hpp"
+#include "support/soon.hpp"
 #include "support/temp_dir.hpp"
 
 using col::ControlPage;
@@ -311,9 +312,7 @@ TEST_CASE_METHOD(core_test::PageFile,
   REQUIRE(looker.wait() == 0);
   CHECK_FALSE(page->record(0).lost());
   holder.kill_without_reaping();
-  const auto killed = std::chrono::steady_clock::now();
-  while (!page->record(0).lost() && std::chrono::steady_clock::now() - killed < 10s) std::this_thread::yield();
-  CHECK(std::chrono::steady_clock::now() - killed < 1s);
+  CHECK(col::test::soon([&] { return page->record(0).lost(); }));
 }
 
 TEST_CASE_METHOD(core_test::PageFile,

@@ -182,6 +182,6 @@ TEST_CASE("executor: a peer that closes ends the collective with peer_lost on th
   INFO(show(outcomes));
   for (const auto& outcome : outcomes) {
     CHECK_FALSE(outcome.good);
-    CHECK(outcome.seconds < 5);
+    CHECK(outcome.seconds < col::test::kPromptSeconds);
   }
 }

@@ -89,7 +89,7 @@ TEST_CASE("COL_FAULT: a rank killed at any step of a plan is named by all surviv
         const auto& outcome = outcomes[static_cast<std::size_t>(survivor)];
         CHECK(outcome.code == col::ErrorCode::peer_lost);
         CHECK(outcome.error_rank == 1);
-        CHECK(outcome.seconds < 10);
+        CHECK(outcome.seconds < col::test::kPromptSeconds);
       }
     }
   }

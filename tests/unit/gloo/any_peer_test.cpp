@@ -195,7 +195,7 @@ TEST_CASE("gloo any peer: a rank that has left in good order keeps nobody from w
     const Ticket first = channel.post_recv(kAnyPeer, kSlot, got[0].view());
     const Ticket second = channel.post_recv(kAnyPeer, kSlot, got[1].view());
     expect(wait_for(channel, first) == 1, "rank 1 was first");
-    const Deadline deadline = Deadline::after(10s);
+    const Deadline deadline = Deadline::after(kDeadline);
     while (channel.transport().why_lost({1}) == nullptr) expect(!deadline.expired(), "the connection closes");
     const Ending early = ending_of([&] { expect(!channel.test(second), "nothing was sent yet"); });
     expect(!early.code, "rank 2 may still send: " + early.text);
@@ -203,7 +203,7 @@ TEST_CASE("gloo any peer: a rank that has left in good order keeps nobody from w
     expect(wait_for(channel, second) == 2 && got[1].is_whole(), "rank 2 sent");
     const Ending ending = ending_of([&] { wait_for(channel, channel.post_recv(kAnyPeer, kSlot, got[2].view())); });
     expect(ending.code == ErrorCode::peer_lost, "nobody is left: " + ending.text);
-    expect(ending.seconds < 5, "soon");
+    expect(ending.seconds < kPromptSeconds, "soon");
   }));
 }
 
@@ -242,8 +242,8 @@ TEST_CASE("gloo any peer: a rank that dies, or leaves after an error, ends the w
       store->set("waiting", "yes");
     }
     // Whichever of the two notices first leaves after that error, and the other may see it before the victim.
-    const Ending first = waiter.wait(10s);
-    const Ending second = tester.wait(10s);
+    const Ending first = waiter.wait();
+    const Ending second = tester.wait();
     INFO(first.text << " / " << second.text);
     CHECK(first.code == ErrorCode::peer_lost);
     CHECK(second.code == ErrorCode::peer_lost);

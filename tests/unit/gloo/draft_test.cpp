@@ -124,9 +124,9 @@ TEST_CASE("gloo draft: a rank that dies after it was heard is named by all that 
       draft->hear(exchanged(*store, draft->words(), rank, kSize));
       await_all(*store, "heard", kSize);
       if (rank == kDead) ::raise(SIGKILL);
-      const auto channel = finish(*draft, rank, kSize, make_prefix_store(store, "mesh"), 10s);
+      const auto channel = finish(*draft, rank, kSize, make_prefix_store(store, "mesh"), kDeadline);
       std::vector<int> data(1);
-      wait_for(*channel, channel->post_recv(kDead, 1, data), 10s);
+      wait_for(*channel, channel->post_recv(kDead, 1, data));
     });
   }
   for (int rank = 0; rank < kSize; ++rank) {
@@ -138,7 +138,7 @@ TEST_CASE("gloo draft: a rank that dies after it was heard is named by all that 
     }
     CHECK(ending.code == ErrorCode::peer_lost);
     CHECK(ending.rank == kDead);
-    CHECK(ending.seconds < 5);
+    CHECK(ending.seconds < kPromptSeconds);
   }
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("gloo draft: a rank that is done may fail, or die, while others still 
         if (rank != 1) return void(store->wait_for("1 is done", 20s));
         const Ending ending = ending_of([&] {
           std::vector<int> data(1);
-          wait_for(*channel, channel->post_recv(0, 1, data), 10s);
+          wait_for(*channel, channel->post_recv(0, 1, data), kDeadline);
         });
         store->set("1 is done", "");
         expect(looks >= 3, "it has connected before");

@@ -192,7 +192,7 @@ TEST_CASE("gloo: a send whose buffer is gone fails its connection, and the event
            store.set("asked for", "yes");
            buffer->waitRecv();
          });
-         expect(ending.code.has_value() && ending.seconds < 10, "the wait fails: " + ending.text);
+         expect(ending.code.has_value() && ending.seconds < kPromptSeconds, "the wait fails: " + ending.text);
        }});
 }
 

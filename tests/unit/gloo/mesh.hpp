@@ -33,7 +33,7 @@ constexpr std::uint64_t slot(std::uint64_t number) {
   return number << 32;
 }
 
-inline std::unique_ptr<GlooChannel> connect(const Place& place, Duration timeout = std::chrono::seconds(20)) {
+inline std::unique_ptr<GlooChannel> connect(const Place& place, Duration timeout = kDeadline) {
   std::vector<PeerInfo> peers;
   for (const int host : place.hosts) {
     const std::string name = "node" + std::to_string(host);
@@ -71,7 +71,7 @@ inline Request request_for(Collective collective, std::uint64_t sequence, std::s
   return request;
 }
 
-inline void barrier(GlooChannel& channel, std::uint64_t sequence, Duration timeout = std::chrono::seconds(20)) {
+inline void barrier(GlooChannel& channel, std::uint64_t sequence, Duration timeout = kDeadline) {
   run_native(channel, request_for(Collective::barrier, sequence, 0), timeout);
 }
 

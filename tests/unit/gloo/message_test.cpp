@@ -112,7 +112,7 @@ TEST_CASE("gloo messages: what has to pair and differs is a mismatch that names 
         CHECK(finder.says("must have the same count and dtype"));
         const Ending& other = endings[finds ? 0 : 1];
         CHECK((!other.code || other.code == ErrorCode::peer_lost || other.code == ErrorCode::mismatch));
-        for (const Ending& ending : endings) CHECK(ending.seconds < 10);
+        for (const Ending& ending : endings) CHECK(ending.seconds < kPromptSeconds);
       }
     }
   }

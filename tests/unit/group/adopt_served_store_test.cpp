@@ -126,7 +126,7 @@ TEST_CASE("served store: ranks find in it what others have left, and the port is
   one->leave(Leaving::finished);
   two->leave(Leaving::finished);
   zero->leave(Leaving::finished);
-  CHECK(Clock::now() - start < 5s);
+  CHECK(Clock::now() - start < col::test::kPrompt);
   CHECK(is_free(job.port()));
 }
 
@@ -170,18 +170,18 @@ TEST_CASE("served store: rank 0 waits within bounds for ranks that never leave, 
   auto start = Clock::now();
   zero->leave(Leaving::failed);
   CHECK(Clock::now() - start > 900ms);
-  CHECK(Clock::now() - start < 5s);
+  CHECK(Clock::now() - start < col::test::kPrompt);
   CHECK(one->get("key") == "0");  // whoever is there still is served on
   start = Clock::now();
   zero->leave(Leaving::finished);
-  CHECK(Clock::now() - start < 1s);
+  CHECK(Clock::now() - start < col::test::kPrompt);
   start = Clock::now();
   zero.reset();  // the process ends
-  CHECK(Clock::now() - start < 6s);
+  CHECK(Clock::now() - start < col::test::kPrompt);
   CHECK(error_of([&] { one->get("key"); }).code() == ErrorCode::io);
   start = Clock::now();
   one->leave(Leaving::finished);
-  CHECK(Clock::now() - start < 5s);
+  CHECK(Clock::now() - start < col::test::kPrompt);
   CHECK(is_free(job.port()));
 }
 
@@ -196,7 +196,7 @@ TEST_CASE("served store: a rank comes back to a server that is there still", "[a
   one->set("again", "1");
   const auto start = Clock::now();
   zero->leave(Leaving::finished);
-  CHECK(Clock::now() - start < 5s);
+  CHECK(Clock::now() - start < col::test::kPrompt);
   CHECK(zero->get("again") == "1");
   one->leave(Leaving::finished);
   zero->leave(Leaving::finished);
@@ -212,10 +212,10 @@ TEST_CASE("served store: a rank comes back before rank 0 does, and waits for it"
     // At once after it has left: rank 0 may be there, about to stop, or gone.
     std::thread other([&] {
       one->set("one/" + value, value);
-      one->wait_for("zero/" + value, 10s);
+      one->wait_for("zero/" + value, col::test::kDeadline);
       one->leave(Leaving::finished);
     });
-    zero->wait_for("one/" + value, 10s);
+    zero->wait_for("one/" + value, col::test::kDeadline);
     zero->set("zero/" + value, value);
     zero->leave(Leaving::finished);
     other.join();
@@ -230,7 +230,7 @@ TEST_CASE("served store: ranks as processes end and begin again at any time", "[
     store->serve();
     for (int round = 0; round < 10; ++round) {
       store->set(std::to_string(round) + "/" + std::to_string(rank), "here");
-      for (int other = 0; other < 4; ++other) store->wait_for(std::to_string(round) + "/" + std::to_string(other), 10s);
+      for (int other = 0; other < 4; ++other) store->wait_for(std::to_string(round) + "/" + std::to_string(other), col::test::kDeadline);
       store->leave(Leaving::finished);
     }
   });
@@ -251,7 +251,7 @@ TEST_CASE("served store: a rank 0 that never serves is a timeout that says where
   const auto patient = job.rank(1, 60s);
   const auto start = Clock::now();
   CHECK(error_of([&] { patient->wait_for("key", 200ms); }).code() == ErrorCode::timeout);
-  CHECK(Clock::now() - start < 10s);
+  CHECK(Clock::now() - start < col::test::kPrompt);
 }
 
 TEST_CASE("served store: a port that is taken is unavailable, and named", "[adopt]") {

@@ -1,7 +1,9 @@
 #include "group/diagnosis/diagnosis.hpp"
 
+#include <algorithm>
 #include <array>
 #include <barrier>
+#include <ctime>
 #include <functional>
 #include <latch>
 #include <map>
@@ -134,7 +136,7 @@ class LosingStore final : public col::test::ForwardingStore {
 
 TEST_CASE("diagnosis: a different count is a mismatch that names the odd rank on every rank", "[group]") {
   const auto outcomes = run_calls({allreduce(8), allreduce(8), allreduce(9), allreduce(8)});
-  check_ended(outcomes, {ErrorCode::mismatch, 2, {"rank 2 called allreduce of 9 float32"}, 5});
+  check_ended(outcomes, {ErrorCode::mismatch, 2, {"rank 2 called allreduce of 9 float32"}});
 }
 
 TEST_CASE("diagnosis: a different operation, dtype, root and operator are found", "[group]") {
@@ -192,7 +194,7 @@ TEST_CASE("diagnosis: a rank that never arrives is named by the timeout, on time
   };
   const auto outcomes = run_calls({present, absent, present});
   CHECK(outcomes[1].good);
-  check_ended(outcomes, {ErrorCode::timeout, 1, {"rank 1 did not enter it"}, 4}, {0, 2});
+  check_ended(outcomes, {ErrorCode::timeout, 1, {"rank 1 did not enter it"}}, {0, 2});
 }
 
 TEST_CASE("diagnosis: a wait that is given up names who did not arrive, at once and later, and breaks nothing",
@@ -223,13 +225,13 @@ TEST_CASE("diagnosis: a wait that is given up names who did not arrive, at once 
   };
   const auto outcomes = run_calls({present, absent, present});
   CHECK(outcomes[1].good);
-  check_ended(outcomes, {ErrorCode::timeout, 1, {"rank 1 did not enter it"}, 4}, {0, 2});
+  check_ended(outcomes, {ErrorCode::timeout, 1, {"rank 1 did not enter it"}}, {0, 2});
 }
 
 TEST_CASE("diagnosis: three different calls are a mismatch even when the deadline comes first", "[group]") {
   const auto call = [](std::size_t count) { return allreduce(count, {.timeout = 300ms}); };
   const auto outcomes = run_calls({call(1), call(2), call(3), call(4), [](col::Group&) {}});
-  check_ended(outcomes, {.code = ErrorCode::mismatch, .seconds = 4}, {0, 1, 2, 3});
+  check_ended(outcomes, {.code = ErrorCode::mismatch}, {0, 1, 2, 3});
 }
 
 TEST_CASE("diagnosis: of a chain of lost connections the first loss is named, whoever asks first", "[group]") {
@@ -278,7 +280,7 @@ TEST_CASE("diagnosis: a store that has stopped does not hold up the deadline", "
   CHECK(thrown->message().find("rank 1 may not have entered it") != std::string::npos);
   CHECK(diagnosis.explain(Error(ErrorCode::peer_lost, "lost rank 1", {}, 1)).rank() == 1);
   CHECK(col::group::publish_failure(*surroundings.scope, *thrown, 0).code() == ErrorCode::timeout);
-  CHECK(std::chrono::steady_clock::now() - start < 10s);
+  CHECK(std::chrono::steady_clock::now() - start < col::test::kPrompt);
 }
 
 TEST_CASE("diagnosis: a rank of another host that waits in an earlier call, and one here that does, are not to blame",
@@ -758,7 +760,7 @@ TEST_CASE("diagnosis: the launcher's word ends every wait with its cause", "[gro
     std::vector<float> data(8);
     group.allreduce(data);
   });
-  check_ended(outcomes, {ErrorCode::peer_lost, 2, {"rank 2 exited with code 7"}, 2}, {0, 1});
+  check_ended(outcomes, {ErrorCode::peer_lost, 2, {"rank 2 exited with code 7"}}, {0, 1});
 }
 
 TEST_CASE("diagnosis: without a launcher, the control page shows that a process has died", "[group]") {
@@ -769,7 +771,7 @@ TEST_CASE("diagnosis: without a launcher, the control page shows that a process 
     group.allreduce(data);
   });
   CHECK(outcomes[1].signal == SIGKILL);
-  check_ended(outcomes, {ErrorCode::peer_lost, 1, {}, 2}, {0, 2});
+  check_ended(outcomes, {ErrorCode::peer_lost, 1, {}}, {0, 2});
 }
 
 TEST_CASE("diagnosis: a broken group says so at the next call, and can be created anew", "[group]") {
@@ -838,12 +840,20 @@ TEST_CASE("diagnosis: looking for what each of thousands does takes no square of
   surroundings.control = col::ControlPage::in_memory(kRanks);
   const bool shifted = GENERATE(false, true);  // records need not lie as ranks are numbered
   for (int i = 0; i < kRanks; ++i) surroundings.control->record(i).join(shifted && i < 8 ? (i + 1) % 8 : i);
-  const auto began = std::chrono::steady_clock::now();
+  // Processor time: what else the machine does does not count.
+  std::clock_t began = std::clock();
+  int running = 0;
+  for (int rank = 0; rank < kRanks; ++rank)
+    running += surroundings.control->record(rank).read().state == col::RankActivity::State::running ? 1 : 0;
+  const std::clock_t all_once = std::clock() - began;
+  began = std::clock();
   for (int rank = 0; rank < kRanks; ++rank) {
     const auto activity = surroundings.activity_of(rank);
     REQUIRE(activity);
     REQUIRE(activity->rank == rank);
   }
-  CHECK(std::chrono::steady_clock::now() - began < 1s);  // milliseconds; many seconds if all records were read for each
+  // About one such pass; 3,000 of them if all records were read for each rank.
+  CHECK(std::clock() - began < 300 * std::max<std::clock_t>(all_once, CLOCKS_PER_SEC / 1000));
+  CHECK(running == 0);
   CHECK_FALSE(surroundings.activity_of(kRanks));
 }

@@ -256,7 +256,7 @@ TEST_CASE("meet: a world size that disagrees is told to all, with the odd one's 
     INFO("odd one: " << odd);
     const auto outcomes = run_threads(
         4, [&](int rank, col::Context&) { ContextSpec::meet(store, rank, rank == odd ? 5 : 4, "job", 20s); });
-    col::test::check_all(outcomes, {ErrorCode::mismatch, odd, "ranks disagree on the world size", 10});
+    col::test::check_all(outcomes, {ErrorCode::mismatch, odd, "ranks disagree on the world size", true});
     check_good(run_threads(4, [&](int rank, col::Context&) { ContextSpec::meet(store, rank, 4, "job", 20s); }));
   }
 }
@@ -330,7 +330,7 @@ TEST_CASE("meet: a rank that dies while others are still missing ends the meetin
     ContextSpec::meet(store, rank, 3, "another", 30s);
   });
   INFO(col::test::show(outcomes));
-  check_ending(outcomes[0], {ErrorCode::peer_lost, 1, "rank 1 of job 'another'", 10});
+  check_ending(outcomes[0], {ErrorCode::peer_lost, 1, "rank 1 of job 'another'", true});
   CHECK(outcomes[1].signal == SIGKILL);
 }
 
@@ -341,7 +341,7 @@ TEST_CASE("meet: a rank that dies before it has opened its host's page is notice
     ContextSpec::meet(store, rank, 3, "another", 30s);
   });
   INFO(col::test::show(outcomes));
-  check_ending(outcomes[0], {ErrorCode::peer_lost, 1, "rank 1 of job 'another'", 10});
+  check_ending(outcomes[0], {ErrorCode::peer_lost, 1, "rank 1 of job 'another'", true});
   CHECK(outcomes[1].signal == SIGKILL);
   CHECK(outcomes[2].good);
 }
@@ -352,7 +352,7 @@ TEST_CASE("meet: a rank that dies before it has made its host's page is noticed 
     if (rank == 0) store->after_write = die_at("roster");
     ContextSpec::meet(store, rank, 3, "another", 30s);
   });
-  col::test::check_all(outcomes, {ErrorCode::peer_lost, 0, "ended during the meeting", 10}, 0);
+  col::test::check_all(outcomes, {ErrorCode::peer_lost, 0, "ended during the meeting", true}, 0);
 }
 
 TEST_CASE("meet: what a process that died has left does not keep its rank out", "[group]") {
@@ -374,7 +374,7 @@ TEST_CASE("meet: a page that cannot be made is the same error on every rank of t
     if (rank == 0) expect(setrlimit(RLIMIT_FSIZE, &nothing) == 0);
     ContextSpec::meet(col::make_tcp_store("127.0.0.1", server.port(), "a token", 20s), rank, 3, "job", 20s);
   });
-  col::test::check_all(outcomes, {ErrorCode::resource, {}, "cannot allocate control page", 10});
+  col::test::check_all(outcomes, {ErrorCode::resource, {}, "cannot allocate control page", true});
   for (const int rank : {1, 2}) check_mentions(outcomes[static_cast<std::size_t>(rank)], {"rank 0 (pid"});
 }
 

@@ -17,7 +17,6 @@ struct GroupEnding {
   ErrorCode code;
   std::optional<int> culprit = {};      // what the error must name; not looked at if it is empty
   std::vector<std::string> words = {};  // of its message
-  double seconds = 60;                  // less than that
 };
 // The ranks in `ranks`; empty: all. Their messages have one line.
 void check_ended(const std::vector<Outcome>& outcomes, const GroupEnding& ending, std::vector<int> ranks = {});

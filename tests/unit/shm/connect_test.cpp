@@ -161,7 +161,7 @@ TEST_CASE("shm connect: a rank that does not come is named, and no key stays whe
   const Ending late = ending_of([&] { connect({.rank = 1, .size = 3, .store = store}, 20s); });
   INFO(late.text);
   CHECK(late.code == ErrorCode::timeout);  // rank 0's, at once
-  CHECK(late.seconds < 5);
+  CHECK(late.seconds < kPromptSeconds);
   const auto other = make_memory_store();
   const Ending follower = ending_of([&] { connect({.rank = 1, .size = 2, .store = other}, 200ms); });
   CHECK(follower.code == ErrorCode::timeout);

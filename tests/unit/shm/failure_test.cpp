@@ -27,15 +27,15 @@ TEST_CASE("shm: a rank that does not send is a timeout that names it, on time; t
       const Ending ending = ending_of([&] { recv(channel, 0, 1, data); });
       expect(ending.code == ErrorCode::aborted && ending.rank == 0, ending.text);
       expect(ending.says("timed out"), "why it was ended: " + ending.text);
-      expect(ending.seconds < 1.5, "at once");
+      expect(ending.seconds < kPromptSeconds, "at once");
       return;
     }
     const Ending ending = ending_of([&] { wait_for(channel, channel.post_recv(1, 2, data), 300ms); });
     expect(ending.code == ErrorCode::timeout, ending.text);
     expect(ending.says("rank 1"), ending.text);
-    expect(ending.seconds >= 0.3 && ending.seconds < 1.0, fmt::format("{} s", ending.seconds));
+    expect(ending.seconds >= 0.3 && ending.seconds < kPromptSeconds, fmt::format("{} s", ending.seconds));
     const Ending later = ending_of([&] { send(channel, 1, 3, data); });
-    expect(later.code == ErrorCode::aborted && later.seconds < 0.1, later.text);
+    expect(later.code == ErrorCode::aborted && later.seconds < kPromptSeconds, later.text);
     expect(later.says("timed out"), "names the first cause: " + later.text);
   }));
 }
@@ -52,7 +52,7 @@ TEST_CASE("shm: abort from another thread wakes the waiter, and the peers, with 
     }
     const Ending ending = ending_when_aborted(channel, [&](WaitContext& wait) { channel.wait(ticket, wait); });
     expect(ending.code == ErrorCode::aborted && ending.says("the test says stop"), ending.text);
-    expect(ending.seconds < 1.0, fmt::format("{} s", ending.seconds));
+    expect(ending.seconds < kPromptSeconds, fmt::format("{} s", ending.seconds));
   }));
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("shm: the job's abort cause ends a wait and is what it throws", "[shm]
     WaitContext wait(Deadline::after(20s), page.get());
     const Ending ending = ending_of([&] { channel.wait(channel.post_recv(1 - rank, 1, data), wait); });
     expect(ending.code == ErrorCode::peer_lost && ending.says("rank 7 fell over"), ending.text);
-    expect(ending.seconds < 1.0, "promptly");
+    expect(ending.seconds < kPromptSeconds, "promptly");
   }));
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("shm: whoever waits for a rank that has left is told at once", "[shm]"
         }
       });
       expect(ending.code == ErrorCode::peer_lost && ending.rank == 1, ending.text);
-      expect(ending.seconds < 1.0, "promptly");
+      expect(ending.seconds < kPromptSeconds, "promptly");
     }));
   }
 }
@@ -123,7 +123,7 @@ TEST_CASE("shm: a message that is not the next receive's is a mismatch at once, 
           store->set("posted", "yes");
           wait_for(channel, ticket);
         });
-        expect(ending.code == ErrorCode::mismatch && ending.seconds < 5, ending.text);
+        expect(ending.code == ErrorCode::mismatch && ending.seconds < kPromptSeconds, ending.text);
         expect(ending.says("rank 0"), ending.text);
         expect(data == Data(10, 1), "nothing was written");
       }));

@@ -65,7 +65,7 @@ void check_late_read(const NativeCall& call, int size) {
       return expect(ending.code == ErrorCode::timeout || ending.code == ErrorCode::aborted, "fails: " + ending.text);
     }
     before_read = [&] {
-      const Deadline deadline = Deadline::after(10s);
+      const Deadline deadline = Deadline::after(kDeadline);
       while (overwritten < size - 1 && !deadline.expired()) std::this_thread::yield();
     };
     const Ending ending = ending_of([&] { run_native(channel, part.request()); });

@@ -45,7 +45,7 @@ void check_mismatch(const NativeCall& first, const NativeCall& others, int size)
   for (const Ending& ending : endings) {
     CHECK((ending.code == ErrorCode::mismatch || ending.code == ErrorCode::aborted));
     CHECK(ending.says("have not made the same calls"));
-    CHECK(ending.seconds < 5);
+    CHECK(ending.seconds < kPromptSeconds);
   }
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("native: a rank that leaves instead of taking part is a lost peer for 
       for (std::uint64_t number = 1; !ending.code && number < 3; ++number)
         ending = native_ending(channel, {.collective = Collective::allreduce, .count = 100}, rank, size, number);
       expect(ending.code == ErrorCode::peer_lost && ending.rank == 1, ending.text);
-      expect(ending.seconds < 2, "promptly");
+      expect(ending.seconds < kPromptSeconds, "promptly");
     }));
   }
 }
@@ -85,13 +85,13 @@ TEST_CASE("native: an absent rank is a timeout that names it, on time; the other
       const Ending told = ending_of([&] { wait_for(channel, channel.post_recv(1, 1, TensorView())); });
       expect(told.code == ErrorCode::aborted && told.says("timed out"), told.text);
       const Ending later = ending_of([&] { run_native(channel, part.request()); });
-      expect(later.code == ErrorCode::aborted && later.seconds < 0.5, later.text);
+      expect(later.code == ErrorCode::aborted && later.seconds < kPromptSeconds, later.text);
       return;
     }
     const Ending ending = ending_of([&] { run_native(channel, part.request(), rank == 1 ? 300ms : 20s); });
-    if (rank == 0) return expect(ending.code == ErrorCode::aborted && ending.seconds < 2, ending.text);
+    if (rank == 0) return expect(ending.code == ErrorCode::aborted && ending.seconds < kPromptSeconds, ending.text);
     expect(ending.code == ErrorCode::timeout && ending.says("rank 2"), ending.text);
-    expect(ending.seconds >= 0.3 && ending.seconds < 1.5, fmt::format("{} s", ending.seconds));
+    expect(ending.seconds >= 0.3 && ending.seconds < kPromptSeconds, fmt::format("{} s", ending.seconds));
   }));
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("native: abort from another thread ends the wait of all ranks with its
     const Ending ending =
         rank == 0 ? ending_when_aborted(channel, run) : ending_of([&] { run_native(channel, part.request(), 20s); });
     expect(ending.code == ErrorCode::aborted && ending.says("the test says stop"), ending.text);
-    expect(ending.seconds < 5, fmt::format("{} s", ending.seconds));
+    expect(ending.seconds < kPromptSeconds, fmt::format("{} s", ending.seconds));
   }));
 }
 
@@ -122,6 +122,6 @@ TEST_CASE("native: the job's abort cause ends the wait and is what it throws", "
     WaitContext wait(Deadline::after(20s), page.get());
     const Ending ending = ending_of([&] { channel.native(part.request(), wait); });
     expect(ending.code == ErrorCode::peer_lost && ending.says("rank 7 fell over"), ending.text);
-    expect(ending.seconds < 1, "promptly");
+    expect(ending.seconds < kPromptSeconds, "promptly");
   }));
 }

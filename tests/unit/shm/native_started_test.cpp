@@ -135,7 +135,7 @@ TEST_CASE("native: test() finds that the others have made another call", "[shm]"
     const Ending ending = ending_of([&] { poll(channel, ticket); });
     expect(ending.code == ErrorCode::mismatch || ending.code == ErrorCode::aborted, ending.text);
     expect(ending.says("rank 1 is the odd one") && ending.says("have not made the same calls"), ending.text);
-    expect(ending.seconds < 5, "promptly");
+    expect(ending.seconds < kPromptSeconds, "promptly");
   }));
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("native: test() and wait() of a started call tell of a rank that has l
         wait_for(channel, ticket);
       });
       expect(ending.code == ErrorCode::peer_lost && ending.rank == 1, ending.text);
-      expect(ending.seconds < 2, "promptly");
+      expect(ending.seconds < kPromptSeconds, "promptly");
     }));
   }
 }

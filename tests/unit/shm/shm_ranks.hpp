@@ -53,7 +53,7 @@ inline ConnectRequest request_of(const Place& place) {
 }
 
 // A channel over memory that the ranks share through the store.
-inline std::unique_ptr<ShmChannel> connect(const Place& place, Duration timeout = std::chrono::seconds(20)) {
+inline std::unique_ptr<ShmChannel> connect(const Place& place, Duration timeout = kDeadline) {
   shm_backend::LocalSegments none;
   WaitContext wait = wait_for(timeout);
   auto segment = shm_backend::connect_segment(request_of(place), wait, place.local != nullptr ? *place.local : none,

@@ -24,6 +24,7 @@
 #include "store/tcp/protocol.hpp"
 #include "store/tcp/token.hpp"
 #include "support/catch.hpp"
+#include "support/prompt.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/store/child.hpp"
 #include "unit/store/tcp_peer.hpp"
@@ -97,7 +98,7 @@ TEST_CASE("tcp store: a wait for a server that never comes ends on time and name
   const auto start = Clock::now();
   const std::string error = error_of([&] { store->wait_for("rank/3", 150ms); });
   check_has(error, {"timeout: ", "rank/3", "refused"});
-  CHECK(Clock::now() - start < 5s);
+  CHECK(Clock::now() - start < kPrompt);
 }
 
 TEST_CASE("tcp store: a stranger's port is recognised, whatever it says", "[store][tcp]") {
@@ -109,7 +110,7 @@ TEST_CASE("tcp store: a stranger's port is recognised, whatever it says", "[stor
     const auto start = Clock::now();
     const std::string error = first_error(stranger.port(), 20s);
     check_has(error, {"mismatch: tcp://127.0.0.1:", "answers, but is no store of col", "COL_STORE"});
-    CHECK(Clock::now() - start < 10s);
+    CHECK(Clock::now() - start < kPrompt);
   }
 }
 
@@ -118,7 +119,7 @@ TEST_CASE("tcp store: a port that accepts and is silent is a clean error", "[sto
   const auto start = Clock::now();
   const std::string error = first_error(silent.port(), 200ms);
   check_has(error, {"timeout: ", "says nothing"});
-  CHECK(Clock::now() - start < 5s);
+  CHECK(Clock::now() - start < kPrompt);
 }
 
 TEST_CASE("tcp store: a port that hangs up, as a forwarded one does before there is a server, is tried again",
@@ -180,7 +181,7 @@ TEST_CASE("tcp store: a server that has gone is an io error that names it, soon,
       check_has(error, {"io: the store at " + url, "start the job again"});
     }
   }
-  CHECK(Clock::now() - start < 10s);
+  CHECK(Clock::now() - start < kPrompt);
 }
 
 TEST_CASE("tcp store: a server that stops answering ends a call at its timeout", "[store][tcp]") {
@@ -191,7 +192,7 @@ TEST_CASE("tcp store: a server that stops answering ends a call at its timeout",
   const auto start = Clock::now();
   const std::string error = error_of([&] { store->set("k", "v"); });
   check_has(error, {"timeout: the store at tcp://127.0.0.1:", "has not answered within 200ms"});
-  CHECK(Clock::now() - start < 5s);
+  CHECK(Clock::now() - start < kPrompt);
 }
 
 TEST_CASE("tcp store: a server that has stopped holds up no deadline of the caller's, over a new connection either",
@@ -209,7 +210,7 @@ TEST_CASE("tcp store: a server that has stopped holds up no deadline of the call
   }
   const std::string error = error_of([&] { store->wait_for("k", 300ms); });
   check_has(error, {"timed out after 300ms waiting for", "says nothing"});
-  CHECK(Clock::now() - start < 4s);
+  CHECK(Clock::now() - start < kPrompt);
 }
 
 TEST_CASE("tcp store: a wait that was given up leaves the connection in order", "[store][tcp]") {

@@ -18,6 +18,7 @@
 #include "store/tcp/handshake.hpp"
 #include "store/tcp/protocol.hpp"
 #include "support/catch.hpp"
+#include "support/prompt.hpp"
 #include "unit/store/tcp_peer.hpp"
 
 using namespace col;
@@ -155,7 +156,7 @@ TEST_CASE("tcp handshake: a crowd of mute strangers holds up no client, and is s
   });
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 20; ++i) client_of(server.port())->set("k", "v");
-  CHECK(std::chrono::steady_clock::now() - start < 10s);
+  CHECK(std::chrono::steady_clock::now() - start < col::test::kPrompt);
   CHECK(server.connections() <= 256 + 1);
   more = false;
   keeps_coming.join();
@@ -172,6 +173,6 @@ TEST_CASE("tcp handshake: who looks whether the port answers is let go without a
   { const RawClient looks(server.port()); }
   client_of(server.port())->set("k", "v");
   for (const auto start = std::chrono::steady_clock::now(); server.connections() > 0;)
-    REQUIRE(std::chrono::steady_clock::now() - start < 20s);
+    REQUIRE(std::chrono::steady_clock::now() - start < col::test::kPrompt);
   CHECK(log.text() == "");
 }

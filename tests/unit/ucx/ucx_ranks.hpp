@@ -45,7 +45,7 @@ inline ConnectRequest request_of(const Place& place) {
           .socket_ifname = place.socket_ifname};
 }
 
-inline std::unique_ptr<UcxChannel> connect(const Place& place, Duration timeout = std::chrono::seconds(20)) {
+inline std::unique_ptr<UcxChannel> connect(const Place& place, Duration timeout = kDeadline) {
   static const bool is_tame = [] {
     ucx_backend::tame(&no_variable);
     return true;

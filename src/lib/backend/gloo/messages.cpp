@@ -45,6 +45,19 @@ Frame frame_of(const Operation& message, Kind kind) {
 
 }  // namespace
 
+// Whether a message is what that receive expects. If not, the receive fails.
+template <class Message>
+bool GuardedContext::fits(int peer, const Message& message, const OperationPtr& receive) {
+  if (receive->has_failed) return false;
+  try {
+    backend::require_equal(peer, sort_of(message), sort_of(*receive));
+    return true;
+  } catch (const Error&) {
+    fail(receive, std::current_exception());
+    return false;
+  }
+}
+
 // ---- What this rank posts
 
 void GuardedContext::post_send(const OperationPtr& operation) {
@@ -58,7 +71,12 @@ void GuardedContext::post_send(const OperationPtr& operation) {
   } else if (line != peer.lines.end() && !line->second.ready.empty()) {
     const Frame ready = line->second.ready.front();
     line->second.ready.pop_front();
-    require_ready_for(peer.rank, *operation, ready.bytes, ready.content);
+    try {
+      require_ready_for(peer.rank, *operation, ready.bytes, ready.content);
+    } catch (const Error&) {
+      fail(operation, std::current_exception());
+      throw;
+    }
     forget_if_empty(peer, operation->line);
     put(peer, frame_of(*operation, Kind::data), operation);
   } else {
@@ -72,7 +90,7 @@ void GuardedContext::post_send(const OperationPtr& operation) {
 void GuardedContext::post_recv(const OperationPtr& operation) {
   operation->order = received_++;
   if (const Arrival* const message = inbox_.message_for(*operation)) {
-    backend::require_equal(message->peer, sort_of(*message), sort_of(*operation));
+    if (!fits(message->peer, *message, operation)) std::rethrow_exception(mismatch_);
     return take(operation, inbox_.take(operation->line, message));
   }
   if (operation->peer < 0) return inbox_.add(operation);
@@ -133,18 +151,6 @@ OperationPtr GuardedContext::next_receive(const Peer& from, std::uint64_t line) 
   if (large == from.lines.end() || large->second.expected.size() <= large->second.covered) return next;
   const OperationPtr& ready = large->second.expected[large->second.covered];
   return next == nullptr || ready->order < next->order ? ready : next;
-}
-
-// Whether a message is what that receive expects. If not, the receive fails.
-bool GuardedContext::fits(int peer, const Frame& message, const OperationPtr& receive) {
-  if (receive->has_failed) return false;
-  try {
-    backend::require_equal(peer, sort_of(message), sort_of(*receive));
-    return true;
-  } catch (const Error&) {
-    fail(receive, std::current_exception());
-    return false;
-  }
 }
 
 // The first is told in every wait, whatever that is for: who waits for another message may be the one that is waited

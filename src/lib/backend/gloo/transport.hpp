@@ -264,7 +264,8 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   void complete(const OperationPtr& operation, int peer);
   void fail(const OperationPtr& operation, const std::exception_ptr& mismatch);
   OperationPtr next_receive(const Peer& from, std::uint64_t line) const;
-  bool fits(int peer, const Frame& message, const OperationPtr& receive);
+  template <class Message>
+  bool fits(int peer, const Message& message, const OperationPtr& receive);
   static void forget_if_empty(Peer& peer, std::uint64_t line);
 
   Credentials credentials_;
