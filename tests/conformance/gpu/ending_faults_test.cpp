@@ -41,18 +41,17 @@ TEST_CASE("gpu endings: an abort that NCCL does not end holds up neither the cal
 }
 
 TEST_CASE("gpu endings: memory of a GPU that does not come to an end is freed in seconds all the same", "[gpu]") {
-  check_good_soon(run_gpu_ranks(2,
-                                [](Group& group, int gpu) {
-                                  const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
-                                  Group other = group.dup();
-                                  void* const memory = group.alloc(64);
-                                  group.barrier();
-                                  fake_nccl_hang(gpu, 1);
-                                  Work hangs = other.iallreduce(data, data, {.timeout = 6s});
-                                  col::free(memory);
-                                  expect(!hangs.test(), "it hangs");
-                                  expect_error(ErrorCode::timeout, "", [&] { hangs.wait(); });
-                                }));
+  check_good_soon(run_gpu_ranks(2, [](Group& group, int gpu) {
+    const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
+    Group other = group.dup();
+    void* const memory = group.alloc(64);
+    group.barrier();
+    fake_nccl_hang(gpu, 1);
+    Work hangs = other.iallreduce(data, data, {.timeout = 6s});
+    col::free(memory);
+    expect(!hangs.test(), "it hangs");
+    expect_error(ErrorCode::timeout, "", [&] { hangs.wait(); });
+  }));
   const Deadline deadline = Deadline::after(20s);
   while (fake_nccl_alive("memory") > 0) REQUIRE(!deadline.expired());
   forget_faults();

@@ -230,7 +230,8 @@ TEST_CASE("served store: ranks as processes end and begin again at any time", "[
     store->serve();
     for (int round = 0; round < 10; ++round) {
       store->set(std::to_string(round) + "/" + std::to_string(rank), "here");
-      for (int other = 0; other < 4; ++other) store->wait_for(std::to_string(round) + "/" + std::to_string(other), col::test::kDeadline);
+      for (int other = 0; other < 4; ++other)
+        store->wait_for(std::to_string(round) + "/" + std::to_string(other), col::test::kDeadline);
       store->leave(Leaving::finished);
     }
   });

@@ -116,7 +116,8 @@ TEST_CASE("declare: a group that its ranks have destroyed can be declared again,
       // The driver, which waits until all ranks have destroyed it.
       store->add("destroyed", 1);
       if (rank == 0) {
-        while (store->get("destroyed") != std::to_string(2 * (round + 1))) store->wait_for("destroyed", col::test::kDeadline);
+        while (store->get("destroyed") != std::to_string(2 * (round + 1)))
+          store->wait_for("destroyed", col::test::kDeadline);
         col::declare_group(store, pair_of(round % 2 == 0 ? std::vector{1, 0} : std::vector{0, 1}));
         store->set("declared " + std::to_string(round), "");
       }

@@ -114,10 +114,9 @@ TEST_CASE("rendezvous: a rank that cannot use the backend is named on all others
       decline(rank, 3, "stuck", context);
     });
     INFO("odd one: " << odd);
-    check_ended(
-        outcomes,
-        {ErrorCode::unavailable, odd, {"it has no card; or name a backend", fmt::format("rank {} (pid", odd)}},
-        odd == 0 ? std::vector{1, 2} : std::vector{0, 1});
+    check_ended(outcomes,
+                {ErrorCode::unavailable, odd, {"it has no card; or name a backend", fmt::format("rank {} (pid", odd)}},
+                odd == 0 ? std::vector{1, 2} : std::vector{0, 1});
   }
 }
 
@@ -247,8 +246,7 @@ TEST_CASE("rendezvous: missing ranks are named by the timeout", "[group]") {
     spec.timeout = 300ms;
     context.init_group(spec);
   });
-  check_ended(outcomes,
-              {ErrorCode::timeout, {}, {"ranks 2, 3 to join group 'default'", "group 'default': timed out"}});
+  check_ended(outcomes, {ErrorCode::timeout, {}, {"ranks 2, 3 to join group 'default'", "group 'default': timed out"}});
 }
 
 TEST_CASE("rendezvous: a store that says nothing is asked no longer, once the deadline has passed", "[group][rest]") {
@@ -258,8 +256,7 @@ TEST_CASE("rendezvous: a store that says nothing is asked no longer, once the de
   };
   const auto outcomes = col::test::run_threads(1, [](int, col::Context& context) { context.init_group(stuck(0, 2)); },
                                                {.timeout = 4s, .control_page = false, .adapt = silent});
-  check_ended(outcomes,
-              {.code = ErrorCode::timeout, .words = {"it accepts connections, but says nothing"}});
+  check_ended(outcomes, {.code = ErrorCode::timeout, .words = {"it accepts connections, but says nothing"}});
 }
 
 TEST_CASE("rendezvous: a rank started twice is refused", "[group]") {
