@@ -37,7 +37,9 @@ class [[nodiscard]] [[gnu::visibility("default")]] Work {  // gcc 12 takes COL_E
   // For a wait_for() that has returned false: the timeout, as wait() would throw it, with the ranks that are missing.
   // It breaks nothing. `waited` is for its text. Throws as wait_for().
   Error overdue(Duration waited);
-  // Returns whether the operation has ended. Does not block. Throws the operation's error.
+  // Returns whether the operation has ended. Waits for no other rank. Throws the operation's error. Of an operation
+  // that takes long, it now and then asks the job's store what has become of the others: that takes a second, at most
+  // once in five, where the store does not answer.
   bool test();
   // For an operation on the memory of GPUs in a group of GPUs (backend nccl): makes what `stream` gets from now on come
   // after the operation, and returns while the operation may still run. The host waits for nothing, except that what
