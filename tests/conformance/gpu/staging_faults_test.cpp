@@ -208,7 +208,7 @@ TEST_CASE("gpu staging faults: an alloc that one rank cannot register ends on al
   const auto outcomes = run_gpu_ranks(2, [](Group& group, int gpu) {
     group.barrier();
     if (gpu == 1) fake_nccl_fail("ncclCommWindowRegister", ncclSystemError, 1);
-    (void)group.alloc(64, {.timeout = 1s});
+    (void)group.alloc(64, {.timeout = 3s});
   });
   forget_faults();
   INFO(show(outcomes));

@@ -248,7 +248,7 @@ TEST_CASE("async ends: destroying a group with operations that cannot end takes 
   };
   threads_on_each_backend(3, judge, [](int rank, Context& context, const std::string& backend) {
     // What a rank gives its dropped operations is its timeout, or a few seconds.
-    const Duration timeout = rank == 0 ? Duration(700ms) : Duration(20s);
+    const Duration timeout = rank == 0 ? Duration(2s) : Duration(20s);
     Group group = context.init_group({.rank = rank, .world_size = 3, .backend_name = backend, .timeout = timeout});
     std::vector<int> in(50000, 1), out(in.size());
     if (rank == 0) {
@@ -271,7 +271,7 @@ TEST_CASE("async ends: a Work outlives the handles of its group, and its context
     {
       Context own(context.spec());
       {
-        Group group = own.init_group({.rank = rank, .world_size = 2, .backend_name = backend, .timeout = Duration(1s)});
+        Group group = own.init_group({.rank = rank, .world_size = 2, .backend_name = backend, .timeout = Duration(2s)});
         a = group.iallreduce(in, first);
       }
       a.wait();

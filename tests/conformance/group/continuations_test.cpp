@@ -175,7 +175,7 @@ TEST_CASE("then: a function that takes long times its waits out, and breaks noth
     std::vector<int> in(100, 1), out(in.size());
     std::promise<void> begun, go;
     Work after =
-        group.iallreduce(in, out, {.timeout = 400ms}).then([&begun, may_end = go.get_future().share()](const auto&) {
+        group.iallreduce(in, out, {.timeout = 1s}).then([&begun, may_end = go.get_future().share()](const auto&) {
           begun.set_value();
           may_end.wait();
         });
@@ -203,7 +203,7 @@ TEST_CASE("then: functions run although the group is destroyed, or its handles a
                                      .rank = group.rank(),
                                      .world_size = 2,
                                      .backend_name = std::string(group.backend()),
-                                     .timeout = 1s});
+                                     .timeout = 3s});
     std::ignore = last.irecv(never, 1 - group.rank()).then([&](const auto& error) { destroyed.set_value(error); });
     last.destroy();
     const auto error = result_of(destroyed);

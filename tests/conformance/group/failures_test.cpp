@@ -186,7 +186,7 @@ TEST_CASE("failures: a rank that stays away is named by the timeout", "[group]")
     if (group.rank() == 0)
       context.spec().store->wait_for(kOthersGaveUp, 20s);
     else
-      give_up(context, [&] { group.allreduce(data, {.timeout = 700ms}); });
+      give_up(context, [&] { group.allreduce(data, {.timeout = 2s}); });
   });
 }
 
@@ -204,7 +204,8 @@ TEST_CASE("failures: a rank stopped for longer than the timeout is named, and th
   const Judge judge = all_end({.code = ErrorCode::timeout, .rank = 1, .says = "SIGSTOP", .promptly = true}, 1);
   processes_on_each_backend(kFailingRanks, judge, [](Group& group, Context& context) {
     std::vector<float> data(10, 1.0f);
-    if (group.rank() != 1) return give_up(context, [&] { group.allreduce(data, {.timeout = 700ms}); });
+    group.barrier();
+    if (group.rank() != 1) return give_up(context, [&] { group.allreduce(data, {.timeout = 2s}); });
     stop_for([&] {
       try {
         context.spec().store->wait_for(kOthersGaveUp, 20s);
@@ -226,10 +227,10 @@ TEST_CASE("failures: of two that stay away, the one furthest behind is named", "
       // Rank 0 waits for rank 2 in the call before; ranks 1 and 3 have sent it their part of that one.
       std::vector<float> all(data.size() * kFailingRanks);
       if (group.rank() == 0)
-        group.gather(data, all, {.algorithm = "linear", .timeout = 1200ms});
+        group.gather(data, all, {.algorithm = "linear", .timeout = 4s});
       else
         group.gather(data, {}, {.algorithm = "linear"});
-      group.allreduce(data, {.timeout = 700ms});
+      group.allreduce(data, {.timeout = 2s});
     });
   });
 }

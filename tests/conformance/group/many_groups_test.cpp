@@ -89,7 +89,7 @@ void on_two_groups(int ranks, const TwoGroups& body) {
     b.barrier();
     Context::current().finalize();
   };
-  const RankOptions options{.timeout = 8s};
+  const RankOptions options{.timeout = kDeadline};
   for (const std::string& first : backends) {
     for (const std::string& second : backends) {
       INFO(first << " and " << second << ", threads, then processes");
@@ -170,7 +170,7 @@ TEST_CASE("across groups: a rank that looks again and again in one group serves 
     Work of_a = a.iallreduce(in, sum_a);
     Work of_b = a.rank() == 0 ? b.iallreduce(in, sum_b) : Work();
     if (a.rank() == 0) {
-      const Deadline until = Deadline::after(8s);
+      const Deadline until = Deadline::after(kDeadline);
       while (!of_b.test()) expect(!until.expired(), "the other does not come to b");
     } else {
       of_a.wait();

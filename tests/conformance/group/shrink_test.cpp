@@ -170,7 +170,7 @@ TEST_CASE("shrink: who waits for a rank that leaves it out is told", "[group]") 
 TEST_CASE("shrink: a rank that does not come is named, and all can try again", "[group]") {
   std::atomic<int> told = 0;
   check_good(run_threads(3, [&](int rank, Context& context) {
-    Group group = context.init_group({.name = "g", .rank = rank, .world_size = 3, .timeout = 700ms});
+    Group group = context.init_group({.name = "g", .rank = rank, .world_size = 3, .timeout = 3s});
     if (rank == 2) {
       const Deadline deadline = Deadline::after(20s);
       while (told < 2) expect(!deadline.expired(), "the others do not give up");

@@ -383,7 +383,7 @@ TEST_CASE("splits: a rank that does not call it, or calls something else, is nam
                                      if (store.add("gave up", 1) == 2) store.set("both gave up", "");
                                      expect(ended && error.rank() == 1, error.what());
                                    }),
-                         {.timeout = 1s}));
+                         {.timeout = 2s}));
   using Call = std::function<void(Group&)>;
   const std::vector<std::pair<std::string, Call>> calls = {{"dup", [](Group& group) { group.dup(); }},
                                                            {"subgroup",

@@ -100,7 +100,7 @@ TEMPLATE_LIST_TEST_CASE("store: a timeout comes on time and names the key", "[st
   INFO(ended.text);
   CHECK(has(ended.text, "key '"));
   CHECK(has(ended.text, "rank/3'"));
-  CHECK(ended.after >= 120ms);
+  CHECK(ended.after >= 100ms);
   CHECK(ended.after < kPrompt);
 }
 

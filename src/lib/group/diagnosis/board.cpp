@@ -13,8 +13,9 @@
 namespace col::group {
 namespace {
 
-// How long ranks that see two different calls wait for a majority to decide which is the odd one.
-constexpr Duration kVotingTime = std::chrono::milliseconds(500);
+// How long ranks that see two different calls wait for a majority to decide which is the odd one. Ranks may well be a
+// second apart; where all have spoken, it ends at once.
+constexpr Duration kVotingTime = std::chrono::seconds(3);
 // Between two looks of COL_CHECK=strict at the board.
 constexpr Duration kComparePause = std::chrono::microseconds(200);
 

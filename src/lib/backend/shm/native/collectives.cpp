@@ -300,6 +300,10 @@ void Collectives::wait(std::uint64_t number, WaitContext& wait) {
 
 void Collectives::move_on() {
   if (conflict_) {
+    if (!conflict_of_all_ && all_have_called()) {
+      conflict_of_all_ = true;
+      words_ = Deadline::after(kTimeForWords);
+    }
     if (words_.expired()) throw mismatch_with(conflict_->peer);
     return;
   }

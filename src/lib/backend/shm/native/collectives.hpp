@@ -135,8 +135,10 @@ class Collectives {
   int odd_one() const;
   bool all_have_called() const;
 
-  // How long a rank that has found a mismatch waits for the calls of all others.
-  static constexpr Duration kVotingTime = std::chrono::milliseconds(500);
+  // How long a rank that has found a mismatch waits for the calls of all others, as in group/diagnosis/board.cpp.
+  static constexpr Duration kVotingTime = std::chrono::seconds(3);
+  // How long it waits for them in words, once all have made one: those who notice nothing say theirs after 100 ms.
+  static constexpr Duration kTimeForWords = std::chrono::milliseconds(250);
   // After so many bytes through slots, memory that makes them faster is worth its taking.
   static constexpr std::uint64_t kBeforeWide = std::uint64_t{8} << 20;
 
@@ -159,6 +161,7 @@ class Collectives {
   const Request* begun_ = nullptr;      // the one that begin_at_once() has begun; null: none
   bool has_looked_ = false;             // for a moment, in end_at_once(), and it has not come
   std::optional<OtherCall> conflict_;   // found by a rank that did not wait
+  bool conflict_of_all_ = false;        // all ranks have made a call
   Deadline words_ = Deadline::of({});   // until when that is left to others
 
   // ---- The one that is under way

@@ -1,4 +1,5 @@
 // What a rank says when the ranks of a group have not made the same call.
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -13,8 +14,7 @@
 namespace col::shm_backend {
 namespace {
 
-// How long a rank waits for what the calls of all are in words, once all have made one, and how often it asks.
-constexpr Duration kTimeForWords = std::chrono::milliseconds(250);  // those who notice nothing say theirs after 100
+// How often a rank asks for what the calls of all are in words.
 constexpr Duration kVotingPause = std::chrono::milliseconds(5);
 
 std::string named(int odd) {
@@ -49,7 +49,7 @@ bool Collectives::all_have_called() const {
 
 void Collectives::throw_mismatch(int peer, WaitContext& wait) {
   // A rank that compares the calls in words can say more. A rank that counts them knows better which rank differs.
-  const Deadline voting = Deadline::after(kVotingTime);
+  const Deadline voting = Deadline::after(std::min<Duration>(kVotingTime, wait.deadline().remaining() / 2));
   std::optional<Deadline> words;
   while (!voting.expired() && !(words && words->expired())) {
     if (!words && all_have_called()) words = Deadline::after(kTimeForWords);
