@@ -20,7 +20,6 @@ from . import rank as of_rank
 from .output import Output
 from .rank import ADDRESS, STOP, Outcome
 
-GREETING_LIMIT = 1  # for the first words of one that has connected
 START_LIMIT = 60  # seconds, from colrun to the last rank
 STOP_LIMIT = 5  # for ranks to end a call, or their processes
 PRINT_LIMIT = 1  # for what they have printed, after they have answered
@@ -66,6 +65,8 @@ def _close_in_child() -> None:
     for job in list(_jobs):
         for peer in job._peers.values():
             peer.close()
+        for caller in job._callers:
+            caller.close()
 
 
 os.register_at_fork(after_in_child=_close_in_child)
@@ -99,6 +100,7 @@ class Job:
         self._is_closed = False
         self._token = secrets.token_hex(16)
         address = "col-run-" + secrets.token_hex(16)
+        self._callers: list[socket.socket] = []  # have connected, and not yet said who they are
         self._listener: Optional[socket.socket] = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind("\0" + address)
         self._listener.listen(n)
@@ -129,6 +131,8 @@ class Job:
         watched: dict[int, Any] = {stream: None for stream in self._streams}
         if self._listener is not None:
             watched[self._listener.fileno()] = self._accept
+        for caller in self._callers:
+            watched[caller.fileno()] = lambda caller=caller: self._greet(caller)
         for peer in self._peers.values():
             if peer.outcome is None and peer.socket.fileno() >= 0:
                 watched[peer.socket.fileno()] = peer
@@ -162,23 +166,36 @@ class Job:
     def _accept(self) -> None:
         assert self._listener is not None
         connection, _ = self._listener.accept()
+        if of_rank.user(connection) == os.getuid():  # else nothing of it is read
+            self._callers.append(connection)
+        else:
+            connection.close()
+
+    def _greet(self, connection: socket.socket) -> None:
+        """The first words of one that has connected, which come at once."""
+        self._callers.remove(connection)
         descriptors: list[int] = []
         try:
-            if of_rank.user(connection) == os.getuid():  # else nothing of it is read
-                connection.settimeout(GREETING_LIMIT)
-                data, descriptors, _, _ = socket.recv_fds(connection, 1 << 12, 2, socket.MSG_CMSG_CLOEXEC)
-                body = data[int.from_bytes(data[:8], "little") * 8 + 8 :]
-                token, rank, pid, job_id = wire.unpacked([bytearray(body)])
-                if token == self._token:
-                    connection.settimeout(START_LIMIT)
-                    self._peers[rank] = _Peer(connection, pid, *descriptors)
-                    self._job_id = job_id
-                    return
+            data, descriptors, _, _ = socket.recv_fds(connection, 1 << 12, 2, socket.MSG_CMSG_CLOEXEC)
+            body = data[int.from_bytes(data[:8], "little") * 8 + 8 :]
+            token, rank, pid, job_id = wire.unpacked([bytearray(body)])
+            if token == self._token:
+                connection.settimeout(START_LIMIT)
+                self._peers[rank] = _Peer(connection, pid, *descriptors)
+                self._job_id = job_id
+                return
         except Exception:
-            pass  # it says nothing, or nonsense
+            pass  # it has left, or says nonsense
         connection.close()  # a stranger
         for descriptor in descriptors:
             os.close(descriptor)
+
+    def _stop_listening(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        while self._callers:
+            self._callers.pop().close()
 
     def _answer(self, peer: _Peer) -> None:
         try:
@@ -266,8 +283,7 @@ class Job:
                 raise self._out_of_time(limit)
             self._wait(latest - time.monotonic())
         if self._listener is not None:
-            self._listener.close()
-            self._listener = None
+            self._stop_listening()
             for rank in range(self._n):  # in their order
                 self._peers[rank] = self._peers.pop(rank)
 
@@ -406,8 +422,7 @@ class Job:
         for peer in self._peers.values():
             peer.close()
         self._is_closed = True
-        if self._listener is not None:
-            self._listener.close()
+        self._stop_listening()
         for stream in (self._colrun.stdout, self._colrun.stderr):
             assert stream
             stream.close()
