@@ -64,14 +64,16 @@ class Enough(Exception):
     pass
 
 
+@pytest.fixture
 def refused_port():
+    """As long as it is bound, nobody else can have it; nobody listens."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        return unused.getsockname()[1]
+        yield unused.getsockname()[1]
 
 
 @pytest.mark.parametrize("store", ["file", "a server that is not there"])
-def test_interrupt_ends_the_meeting(tmp_path, store):
+def test_interrupt_ends_the_meeting(tmp_path, refused_port, store):
     calls = []
 
     def interrupt():
@@ -80,7 +82,7 @@ def test_interrupt_ends_the_meeting(tmp_path, store):
             raise Enough
 
     where = {"store": f"file://{tmp_path}"} if store == "file" else {
-        "store": f"tcp://127.0.0.1:{refused_port()}", "token": "secret"}
+        "store": f"tcp://127.0.0.1:{refused_port}", "token": "secret"}
     with pytest.raises(Enough):
         col.Context(0, 2, timeout=60, interrupt=interrupt, **where)
     assert len(calls) == 2

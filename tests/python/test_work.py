@@ -57,9 +57,9 @@ def test_not_ended(group):
 def test_given_up(group, shared_tmp_path):
     """Every wait with a limit names who is missing, as a blocking call does."""
     if group.rank != 1:
-        group.send(np.zeros(1), 2 - group.rank, tag=1)  # each of the two knows that the other has come
         x = np.ones(4)
         work, message = group.iallreduce(x), group.irecv(np.zeros(1), 1)
+        group.send(np.zeros(1), 2 - group.rank, tag=1)  # each of the two knows that the other has come
         group.recv(np.zeros(1), 2 - group.rank, tag=1)
         for wait, words in (
             (lambda: work.wait(0.01), "iallreduce of 4 float64, sum, by .*has not ended after 10ms: rank 1 did not enter it"),
@@ -141,7 +141,8 @@ def awaits(group, ticked):
                 await asyncio.sleep(0)
 
         other = asyncio.create_task(ticking())
-        while group.rank == 1 and not ticked.exists():  # until the other tasks of rank 0, which waits for this one, have run
+        # Until the other tasks have run: here, and on rank 0, which waits for this one.
+        while group.rank == 1 and (ticks <= 3 or not ticked.exists()):
             await asyncio.sleep(0)
         x = np.ones(3)
         assert await group.iallreduce(x) is x

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # What the tests of colbench and colcheck share. TMPDIR is the test's own, so that what a run leaves behind is seen.
 set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/again.sh"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/coltest.XXXXXX")
 out=$work/out

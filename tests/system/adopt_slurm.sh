@@ -5,30 +5,40 @@ for program in munged slurmctld slurmd srun salloc; do need $program "slurm-wlm 
 [ "$(id -u)" -eq 0 ] || { echo "skipped: slurmd needs root"; exit 77; }
 
 in_use() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
-for ((attempt = 0; attempt < 50; ++attempt)); do
-  port=$((20000 + RANDOM % 10000))
-  in_use $port || in_use $((port + 1)) || in_use $((port + 2)) || in_use $((port + 3)) || break
-done
-
 slurm=$work/slurm
 mkdir -p "$slurm/state"
 export SLURM_CONF=$slurm/slurm.conf
 . "$(dirname "$0")/slurm_conf.sh"
-{
-  common_slurm_conf "$slurm"
-  echo "SlurmctldHost=$(uname -n)(127.0.0.1)"
-  echo "SlurmctldPort=$port"
-  echo "SchedulerType=sched/builtin"
-  echo "NodeName=n[1-3] NodeHostname=$(uname -n) NodeAddr=127.0.0.1 Port=[$((port + 1))-$((port + 3))] CPUs=4 RealMemory=1000"
-} >"$SLURM_CONF"
 (umask 077 && head -c 128 /dev/urandom >"$slurm/munge.key")
 # Its daemons carry the test's tag, so they end with the test.
 munged --force --key-file="$slurm/munge.key" --socket="$slurm/munge.sock" --pid-file="$slurm/munged.pid" \
   --log-file="$slurm/munged.log" --seed-file="$slurm/munged.seed" || fail "munged does not start"
-slurmctld || fail "slurmctld does not start"
-for node in n1 n2 n3; do slurmd -N $node || fail "slurmd of $node does not start"; done
 idle() { [ "$(timeout 5 sinfo --noheader --states=idle --format=%D 2>/dev/null)" = 3 ]; }
-wait_until 20 "three idle nodes" idle
+# Four ports in a row, which somebody else may take before Slurm does.
+start_slurm() {
+  local attempt port
+  for ((attempt = 0; attempt < 50; ++attempt)); do
+    port=$((20000 + RANDOM % 10000))
+    in_use $port || in_use $((port + 1)) || in_use $((port + 2)) || in_use $((port + 3)) || break
+  done
+  {
+    common_slurm_conf "$slurm"
+    echo "SlurmctldHost=$(uname -n)(127.0.0.1)"
+    echo "SlurmctldPort=$port"
+    echo "SchedulerType=sched/builtin"
+    echo "NodeName=n[1-3] NodeHostname=$(uname -n) NodeAddr=127.0.0.1 Port=[$((port + 1))-$((port + 3))] CPUs=4 RealMemory=1000"
+  } >"$SLURM_CONF"
+  slurmctld || return 1
+  for node in n1 n2 n3; do slurmd -N $node || return 1; done
+  (wait_until 20 "three idle nodes" idle)
+}
+slurm_daemons() { cat "$slurm"/slurm{ctld,d.n?}.pid 2>/dev/null; }
+start_slurm || {
+  # shellcheck disable=SC2046
+  kill -9 $(slurm_daemons) 2>/dev/null
+  rm -f "$slurm"/*.pid
+  start_slurm || fail "Slurm does not start"
+}
 
 one_world 4 srun --nodes=1 --ntasks=4 "$HELLO"
 one_world 3 srun --nodes=1 --ntasks=3 --mpi=pmi2 "$HELLO"

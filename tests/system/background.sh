@@ -22,7 +22,7 @@ try() { # OPTIONS
   # What is typed now is the shell's, not rank 0's.
   type_line 'echo typed >"$work/line.new"; mv "$work/line.new" "$work/line"'
   wait_until 10 "the shell's answer" test -e "$work/line"
-  [ "$(state "$(cat "$work/pid")")" = S ] || fail "colrun is in state $(state "$(cat "$work/pid")") in the background, with '$1'"
+  [[ "$(state "$(cat "$work/pid")")" != [Tt] ]] || fail "colrun is in state $(state "$(cat "$work/pid")") in the background, with '$1'"
   : >"$work/go"
   type_line 'wait $(cat "$work/pid"); echo $? >"$work/code"'
   wait_until 10 "the end of the job" test -s "$work/code"

@@ -26,7 +26,8 @@ expect_status 0 $pid
 nothing_left
 
 # One that does not is named by the timeout, and by colrun.
-expect_exit 134 env COL_TIMEOUT=2 "$COLRUN" -n 2 --json "$work/report" bash -c '[ "$RANK" = 0 ] || kill -STOP $$; exec "$0"' "$HELLO"
+expect_exit 134 env COL_TIMEOUT=2 "$COLRUN" -n 2 --json "$work/report" bash -c '
+  if [ "$RANK" = 0 ]; then await stands "$1"; else say_pid "$1"; kill -STOP $$; fi; exec "$0"' "$HELLO" "$work/stands"
 cat "$out" "$err" >"$work/said"
 expect_in "$work/said" "timeout: .*: rank 1 \\(pid [0-9]+\\) stands still"
 expect_in "$err" "^colrun: rank 0 has waited .*in the making of group 'default': rank 1 \\(pid [0-9]+\\) stands still"

@@ -2,8 +2,8 @@
 # -n auto and --bind-to keep to the processors that colrun itself may use, and name them as the system does.
 . "$(dirname "$0")/lib.sh"
 
-allowed() { sed -n 's/^Cpus_allowed_list:\s*//p' /proc/self/status; }
-mapfile -t cpus < <(for part in $(allowed | tr , ' '); do seq "${part%-*}" "${part#*-}"; done)
+mapfile -t cpus < <(allowed_cpus)
+mapfile -t cores < <(for cpu in "${cpus[@]}"; do core_of "$cpu"; done | sort -u)
 last=${cpus[-1]}
 expect_exit 0 taskset -c "$last" "$COLRUN" -n auto echo one
 expect_lines "$out" 1
@@ -19,9 +19,11 @@ expect_in "$out" "^0 $last\$"
 expect_in "$out" "^1 ${cpus[0]}\$"
 expect_exit 2 taskset -c "$last" "$COLRUN" -n 1 --bind-to list:4096 touch "$work/started"
 expect_in "$err" '4096'
-if [ "${#cpus[@]}" -gt 1 ]; then
+if [ "${#cores[@]}" -gt 1 ]; then
   expect_exit 0 "$COLRUN" -n 2 --bind-to core sed -n 's/^Cpus_allowed_list:.//p' /proc/self/status
   [ "$(sort -u "$out" | wc -l)" -eq 2 ] || fail "two ranks on one core while another is free"
+fi
+if [ "${#cpus[@]}" -gt 1 ]; then
   expect_exit 2 taskset -c "$last" "$COLRUN" -n 1 --bind-to "list:${cpus[0]}" touch "$work/started"
   expect_in "$err" "${cpus[0]}"
 fi

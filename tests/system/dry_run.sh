@@ -11,9 +11,10 @@ done
 for rank in 0 1 2; do
   for expected in COL_RANK=$rank COL_WORLD_SIZE=3 LOCAL_RANK=$rank MINE=1; do expect_in "$out" "^\[$rank\] $expected\$"; done
 done
-expect_exit 0 "$COLRUN" --dry-run --output "file=$work/%r.%s" --bind-to list:0 -n 1 touch 'a b' : -n 2 cat
+cpu=$(allowed_cpus | head -n 1)
+expect_exit 0 "$COLRUN" --dry-run --output "file=$work/%r.%s" --bind-to "list:$cpu" -n 1 touch 'a b' : -n 2 cat
 expect_in "$out" "^node 0 \($(hostname)\): 3 ranks\$"
-expect_in "$out" "^0 +touch 'a b' +0 +$work/0.(out|\{out,err\}|%s)"
+expect_in "$out" "^0 +touch 'a b' +$cpu +$work/0.(out|\{out,err\}|%s)"
 expect_in "$out" "^2 +cat "
 [ -z "$(ls "$work" | grep -E '^[0-9]')" ] || fail "--dry-run made files"
 # What is wrong is found here, too.

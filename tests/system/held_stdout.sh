@@ -8,6 +8,7 @@ nothing_left
 # Nor does the watcher keep the user's pipe open when colrun was killed: this pipeline ends.
 { "$COLRUN" -n 2 sh -c 'echo ready; exec sleep 60' 2>"$err" & echo $! >"$work/pid"; wait; } | {
   read -r _
+  await test -s "$work/pid"
   kill -KILL "$(cat "$work/pid")"
   timeout 20 cat >/dev/null || fail "the pipe stayed open"
 }

@@ -12,6 +12,7 @@ if [ "${OWN_PROCESSES:-}" = yes ] && unshare -rpfm --mount-proc true 2>/dev/null
   OWN_PROCESSES=made exec unshare -rpfm --kill-child --mount-proc bash "$0" "$@"
 fi
 : "${COLRUN:?set COLRUN to the colrun program}"
+. "$(dirname "${BASH_SOURCE[0]}")/../support/again.sh"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/coltest.XXXXXX")
 out=$work/out
@@ -80,9 +81,11 @@ ended() { [ -s "$1" ] && gone "$(<"$1")"; }
 # files DIRECTORY NUMBER: as many are there, or more.
 files() { [ "$(ls "$1" 2>/dev/null | wc -l)" -ge "$2" ]; }
 gone() { ! kill -0 "$1" 2>/dev/null; }
+# stands FILE: the process that has said its pid there is stopped.
+stands() { [ -s "$1" ] && grep -qs '^State:.T' "/proc/$(<"$1")/status"; }
 # meet PLACE: until as many are there as gather() waits for. Who waits needs no process beside its own.
 meet() { { : >"$1/$HOSTNAME.$$" && read -r _ <&9; } 9<>"$1/go"; }
-for_ranks=(look_again await say_pid ended files gone meet)
+for_ranks=(look_again await say_pid ended files gone stands meet)
 export -f "${for_ranks[@]}"
 # write_program FILE: a program of bash, from stdin. Not every shell on the way to it leaves functions in the environment.
 write_program() {
@@ -141,6 +144,19 @@ nothing_left_soon() {
 # The names that shm gives where it cannot do without. Tests beside this one have others, which begin alike.
 shared_memory_left() { find /dev/shm -maxdepth 1 -regextype posix-extended -regex '.*/col-[0-9a-f]{32}'; }
 no_shared_memory() { [ -z "$(shared_memory_left)" ]; }
+
+# The processors that this process may use, one a line, and those that are one core with one of them.
+allowed_cpus() {
+  local part
+  for part in $(sed -n 's/^Cpus_allowed_list:\s*//p' /proc/self/status | tr , ' '); do seq "${part%-*}" "${part#*-}"; done
+}
+core_of() { cat "/sys/devices/system/cpu/cpu$1/topology/"{core_cpus,thread_siblings}_list 2>/dev/null | head -n 1; }
+# A control group of this machine, perhaps ours, gets less time than there are processors.
+has_cpu_quota() { grep -rqsE --include=cpu.max --include=cpu.cfs_quota_us '^[1-9]' /sys/fs/cgroup; }
+# need_processes RANKS: skips the test where a control group has no room for so many.
+need_processes() {
+  timeout -k 1 "$hangs" "$COLRUN" -n "$1" true >"$out" 2>"$err" || ! grep 'raise its pids\.max' "$err" || exit 77
+}
 
 # The watcher of the colrun with that pid.
 watcher_of() { pgrep -P "$1" -x col-watcher; }

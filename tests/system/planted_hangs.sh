@@ -36,7 +36,7 @@ blamed() { tr -d ' \n' <"$out" | sed -E 's/.*"culprits":\[([^]]*)\].*/\1/' | tr 
 # right one has come to its place, so a wrong answer may be corrected.
 is_right() {
   code=0
-  "$COLJOB" why --after 500ms --json >"$out" 2>"$err" || code=$?
+  "$COLJOB" why "$(job_here)" --after 500ms --json >"$out" 2>"$err" || code=$?
   [ "$code" -eq 1 ] && grep -qF "\"cause\": \"$cause\"" "$out" && grep -qE "\"sentence\": \".*$words" "$out" &&
     [ "$(blamed)" = "$culprits" ]
 }
@@ -56,6 +56,8 @@ start() {
     pids+=($!)
   done
 }
+# The id of the job, or a rank of it, as there may be others.
+job_here() { if [ "$backend" = meeting ]; then echo "${pids[0]}"; else basename "$TMPDIR"/col-* | cut -d- -f2-; fi; }
 stop() {
   if [ "$backend" != meeting ]; then
     kill -TERM $job
@@ -72,7 +74,7 @@ for name in $names; do
   start "$name"
   wait_until 30 "the ranks of $name are there" files "$work/$name" 3
   wait_until 20 "a right answer for $name" is_right
-  "$COLJOB" why --after 500ms >"$work/text"
+  "$COLJOB" why "$(job_here)" --after 500ms >"$work/text"
   [ $? -eq 1 ] || fail "$name: not stuck any more: $(cat "$work/text")"
   [ "${SHOW:-}" ] && head -1 "$work/text"
   stop

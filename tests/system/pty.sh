@@ -21,9 +21,9 @@ expect_in "$out" '^ *2'
 # The window's size, and its changes.
 type script >/dev/null 2>&1 || { echo "script(1) is missing: no terminal to test the window's size with"; exit 77; }
 write_program "$work/rank" <<'R'
-trap 'stty size <&1 >"$work/size.$RANK.new"; mv "$work/size.$RANK.new" "$work/changed.$RANK"' WINCH
+trap 'stty size <&1 >"$work/changed.$RANK"' WINCH
 stty size <&1 >"$work/size.$RANK.new"; mv "$work/size.$RANK.new" "$work/size.$RANK"
-await test -e "$work/changed.$RANK"
+await grep -qsx '44 55' "$work/changed.$RANK"
 R
 export work
 write_program "$work/session" <<'S'

@@ -21,7 +21,8 @@ works=$((works + 512)) # for the job's control page, which comes first
 # How much a group of four takes depends on the processor's caches: the first of these says it, in KiB.
 size=0
 for quarters in 0 1 2 3; do
-  expect_exit 1 "$COLRUN" -n 4 bash -c 'ulimit -v "$1" && exec "$0" --no-save --epochs 1' \
+  # Every rank has time to say it, also when colrun ends them because of the first.
+  expect_exit 1 "$COLRUN" -n 4 --grace 60s bash -c 'trap "" TERM; ulimit -v "$1" && exec "$0" --no-save --epochs 1' \
     "$DIGITS_TRAINER" $((works + size * quarters / 4))
   message='resource: .*shm: no room for the [0-9]+ KiB .*address space.*; free memory, or raise the limit'
   [ "$(grep -cE "^digits_trainer: $message" "$err")" -eq 4 ] || fail "not every rank says '$message'"

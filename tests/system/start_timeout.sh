@@ -2,6 +2,7 @@
 # --start-timeout: a job whose ranks cannot all be started in time is ended with 125, and what was started is gone.
 . "$(dirname "$0")/lib.sh"
 
+need_processes 500
 expect_exit 125 "$COLRUN" -n 500 --start-timeout 1ms sh -c ': >"$0/$RANK.started"; exec sleep 60' "$work"
 expect_lines "$err" 1
 expect_in "$err" '^colrun: only [0-9]+ of 500 ranks were started within .* \(--start-timeout\)$'

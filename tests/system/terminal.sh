@@ -43,8 +43,8 @@ for options in '' --pty '--stdin all'; do
   wait_until 10 "interrupted ranks" grep -qs interrupted "$work/log"
   : >"$work/go"
   wait_until 10 "the end of the job" eval 'gone "$(cat "$work/pid.0")"'
+  wait_until 10 "processes left" no_process  # the keyboard may be that of each
   as_it_was "^C with '$options'"
-  no_process || wait_until 10 "processes left" no_process
 
   # What is typed goes to rank 0.
   start "$options RANK"

@@ -3,6 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 
 [ "$(ulimit -Hn)" = unlimited ] || [ "$(ulimit -Hn)" -ge 8192 ] || { echo "the hard limit of open files is $(ulimit -Hn)"; exit 77; }
+need_processes 1000
 expect_exit 0 "$COLRUN" -n 1000 true
 [ ! -s "$err" ] || fail "something on stderr"
 nothing_left

@@ -46,6 +46,7 @@ refused "ranks" simulate allreduce --ranks none
 refused 'suite ps is gone; `colbench allreduce --algo auto,ps_central,ps_sharded` compares the same' suite ps
 refused 'bisect is gone; `colbench bidirectional --groups bisect` measures' bisect -n 4
 refused "file:" allreduce --size 1K --algo file:/nowhere/plan.json
+export CUDA_VISIBLE_DEVICES=  # no GPU
 expect 77 "$COLBENCH" allreduce --backend nccl
 complains "skipped"
 expect 77 "$COLBENCH" allreduce --device cuda

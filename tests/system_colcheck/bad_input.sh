@@ -25,6 +25,7 @@ COL_RANK=9 COL_WORLD_SIZE=4 refused "COL_RANK=9" --quick
 expect 2 "$COLCHECK" --np 2 --algo rign
 complains "did you mean 'ring'"
 [ "$(wc -l <"$err")" = 1 ] || fail "more than a line"
+export CUDA_VISIBLE_DEVICES=  # no GPU
 expect 77 "$COLCHECK" --device cuda
 complains "skipped"
 expect 77 "$COLCHECK" --backend nccl

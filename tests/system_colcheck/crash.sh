@@ -3,10 +3,13 @@
 . "$(dirname "$0")/lib.sh"
 
 # Behind the calls by which colcheck finds out what the backend can do.
-COL_FAULT=kill:rank=1,op=60,step=0 expect 5 "$COLCHECK" --only exact --np 3 --backend shm --seed 1
-cat "$out" "$err" >"$work/both"
-grep -q 'rank 1' "$work/both" || fail "the dead rank is not named"
-grep -q 'exact,backend=shm,np=3' "$work/both" || fail "the case is not named"
+dies() {
+  COL_FAULT=kill:rank=1,op=60,step=0 expect 5 "$COLCHECK" --only exact --np 3 --backend shm --seed 1
+  cat "$out" "$err" >"$work/both"
+  grep -q 'rank 1' "$work/both" || fail "the dead rank is not named"
+  grep -q 'exact,backend=shm,np=3' "$work/both" || fail "the case is not named"
+}
+again dies
 
 # One that crashes says in which case, whatever it is in.
 "$COLCHECK" --soak 60s --only exact,guard_pages --np 2 --backend shm >"$out" 2>"$err" </dev/null &

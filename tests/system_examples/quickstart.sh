@@ -45,7 +45,7 @@ first_job_runs() {
   timeout --kill-after=5 60 clone/out/bin/colrun -n 2 clone/out/libexec/col/digits_trainer --epochs 1 --no-save >job || fail "$(cat job)"
 }
 # The beginnings of the lines that matter.
-steps() { grep -E '^(ninja|meson|test accuracy|The rest|All)' out | awk '{print $1, $2, ($1 == "meson" ? $NF : $3)}'; }
+steps() { grep -E '^(ninja|meson|test accuracy|The rest|All)' out | awk '{print $1, $2, ($1 == "meson" ? $NF : $3)}' | sed 's/ 0\.9[0-9]*$/ 0.9…/'; }
 
 # A set-up that was broken off is none.
 mkdir clone/build
@@ -56,7 +56,7 @@ diff - <(steps) <<'TXT' || fail "other steps (above): $(cat out)"
 meson setup -Dbackends=auto
 ninja first_job 
 meson install first_job
-test accuracy 0.9777
+test accuracy 0.9…
 The rest is
 ninja  
 TXT
