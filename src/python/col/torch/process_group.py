@@ -21,10 +21,12 @@ from . import layout
 from .backend import OPTIONS, is_beside, stand_in_of
 from .meeting import Job
 from .memory import Memory
+from .side import Side, is_asynchronous
 from .sparse import add_sparse
 from .work import Work, let_go_of_ended_groups
 
 _NO_TIME = timedelta(0)
+_MESSAGES = ("send", "recv", "recv_any")
 _OPS = {
     getattr(dist.ReduceOp.RedOpType, theirs): ours
     for theirs, ours in {
@@ -102,6 +104,7 @@ class ProcessGroup(dist.ProcessGroup):
         backend = "shm" if job.context.is_on_one_host else "hosts"
         self._cpu: Any = cpu or job.context.init_group(name, backend, timeout, rank=rank, world_size=size)
         self._cuda: Any = None
+        self._side: Optional[Side] = None  # of the GPU
         self._memory: Optional[Memory] = None
         self._be_found()
 
@@ -432,8 +435,9 @@ class ProcessGroup(dist.ProcessGroup):
     # ---- Barriers, and the end
 
     def barrier(self, opts: Any = None) -> Any:
-        if self._cuda is not None:  # what came before on GPUs may still run there: only streams have waited for it
+        if self._side is not None:  # what came before on GPUs may still run there: only streams have waited for it
             self._gpu_stream().synchronize()
+            self._side.synchronize()
         return self._begin(self._cpu, [("barrier", {})], [], None, opts)
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
@@ -550,6 +554,7 @@ class ProcessGroup(dist.ProcessGroup):
                 with torch.cuda.device(device):
                     self._cuda = self._job.context.init_group(
                         self._name + " cuda", "nccl", self._timeout, rank=self._rank, world_size=self._size)
+                self._side = Side(torch.device(self._cuda.device))
         return self._cuda
 
     def _gpu_stream(self) -> Any:
@@ -580,7 +585,9 @@ class ProcessGroup(dist.ProcessGroup):
         stream = None
         if group is not self._cpu:
             stream = self._gpu_stream()
-            more["stream"] = stream.cuda_stream
+            # Messages run in a stream of col's own in any case.
+            is_beside = calls[0][0] not in _MESSAGES and is_asynchronous(opts)
+            more["stream"] = (self._side.after(stream) if self._side and is_beside else stream).cuda_stream
         # The i-form also where torch waits at once: one rank may wait and another not (DDP's join() does so), and col's blocking
         # calls do not match its i-forms.
         works = [getattr(group, "i" + call)(**own, **more) for call, own in calls]

@@ -124,7 +124,7 @@ class Work(TorchWork):
     call starts it.
 
     On a GPU, wait() without a timeout is for the current stream, as with torch's NCCL: the host goes on. With one, the host
-    waits. The call was made in `stream`, a torch.cuda.Stream; None for the CPU.
+    waits. The call was made in `stream`, a torch.cuda.Stream; None for the CPU. It may run in another one.
     """
 
     def __init__(
