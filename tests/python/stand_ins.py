@@ -46,6 +46,9 @@ def driver():
 def make_current(ordinal):
     context = ctypes.c_void_p()
     driver().cuInit(0)
+    driver().cuCtxGetCurrent(ctypes.byref(context))
+    if context.value is not None:
+        return
     driver().cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal)
     driver().cuCtxSetCurrent(context)
 

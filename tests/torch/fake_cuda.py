@@ -15,6 +15,7 @@ _DISABLE_TIMING = 2
 
 class Event:
     def __init__(self):
+        stand_ins.make_current(_ordinal)  # in whatever thread, as the CUDA runtime does
         self._event = ctypes.c_void_p()
         stand_ins.driver().cuEventCreate(ctypes.byref(self._event), _DISABLE_TIMING)
 
@@ -33,6 +34,7 @@ class Event:
 
 class Stream:
     def __init__(self, device=None, cuda_stream=None):
+        stand_ins.make_current(_ordinal)
         self.device = torch.device("cuda", _ordinal)
         self.cuda_stream = stand_ins.new_stream() if cuda_stream is None else cuda_stream
 

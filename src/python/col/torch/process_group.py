@@ -21,6 +21,7 @@ from . import layout
 from .backend import OPTIONS, is_beside, stand_in_of
 from .meeting import Job
 from .memory import Memory
+from .pair import Pair
 from .side import Side, is_asynchronous
 from .sparse import add_sparse
 from .work import Work, let_go_of_ended_groups
@@ -104,7 +105,9 @@ class ProcessGroup(dist.ProcessGroup):
         backend = "shm" if job.context.is_on_one_host else "hosts"
         self._cpu: Any = cpu or job.context.init_group(name, backend, timeout, rank=rank, world_size=size)
         self._cuda: Any = None
+        self._gpu: Any = None  # that of the first tensor on one
         self._side: Optional[Side] = None  # of the GPU
+        self._pairs: dict[int, Pair] = {}  # by the other rank
         self._memory: Optional[Memory] = None
         self._be_found()
 
@@ -416,12 +419,12 @@ class ProcessGroup(dist.ProcessGroup):
     # ---- Messages
 
     def send(self, tensors: Any, destination: int, tag: int = 0) -> Any:
-        group = self._group_of(tensors, "send")
+        group = self._group_of_message(tensors, "send", destination, tag)
         x = layout.raw(layout.read(tensors[0]))
         return self._begin(group, [("send", {"x": x, "destination": destination, "tag": tag})], tensors, None, None)
 
     def recv(self, tensors: Any, source: int, tag: int = 0) -> Any:
-        group = self._group_of(tensors, "recv")
+        group = self._group_of_message(tensors, "recv", source, tag)
         out, finish = layout.written(tensors[0])
         return self._begin(group, [("recv", {"out": layout.raw(out), "source": source, "tag": tag})], tensors, finish, None)
 
@@ -435,8 +438,9 @@ class ProcessGroup(dist.ProcessGroup):
     # ---- Barriers, and the end
 
     def barrier(self, opts: Any = None) -> Any:
-        if self._side is not None:  # what came before on GPUs may still run there: only streams have waited for it
+        if self._gpu is not None:  # what came before on GPUs may still run there: only streams have waited for it
             self._gpu_stream().synchronize()
+        if self._side is not None:
             self._side.synchronize()
         return self._begin(self._cpu, [("barrier", {})], [], None, opts)
 
@@ -472,6 +476,8 @@ class ProcessGroup(dist.ProcessGroup):
         """Leaves the group. Not collective, but rank 0 of a default group waits for a while until the others leave, too."""
         if self._ends_job is not None:
             return self._job.end()
+        for pair in self._pairs.values():
+            pair.end()
         for group in (self._cuda, self._cpu):
             if group is not None:
                 group.destroy()
@@ -549,6 +555,7 @@ class ProcessGroup(dist.ProcessGroup):
         if device.type != "cuda":
             raise Unavailable(f"{call}: backend 'col' has nothing for tensors on {device}; move them to the CPU with cpu()")
         with self._lock:
+            self._gpu = self._gpu or device
             if self._cuda is None:  # like NCCL's: the first call on GPUs is one of all ranks
                 torch.cuda.synchronize(device)  # col takes the GPU whose context this thread has; some have none yet
                 with torch.cuda.device(device):
@@ -557,11 +564,29 @@ class ProcessGroup(dist.ProcessGroup):
                 self._side = Side(torch.device(self._cuda.device))
         return self._cuda
 
+    def _group_of_message(self, tensors: Sequence[Any], call: str, peer: int, tag: int) -> Any:
+        """On GPUs, a pair of ranks has connections of its own. Messages with a tag may be received from anybody, and so go by
+        those of all ranks."""
+        device = layout.check(tensors, call)
+        if device.type != "cuda" or tag != 0 or self._size < 3 or peer == self._rank:
+            return self._group_of(tensors, call)
+        if not 0 <= peer < self._size:
+            raise InvalidArgument(f"{call}: there is no rank {peer}: the group's count from 0 to {self._size - 1}")
+        with self._lock:
+            self._gpu = self._gpu or device
+            if peer not in self._pairs:
+                ranks = sorted([self._rank, peer])
+                name = f"{self._name} cuda (ranks {ranks[0]} and {ranks[1]} as 0 and 1)"  # errors count in the pair
+                self._pairs[peer] = Pair(
+                    peer, ranks.index(peer), self._gpu,
+                    lambda: self._job.context.init_group(name, "nccl", self._timeout, rank=ranks.index(self._rank), world_size=2))
+            return self._pairs[peer]
+
     def _gpu_stream(self) -> Any:
-        return torch.cuda.current_stream(torch.device(self._cuda.device))
+        return torch.cuda.current_stream(self._gpu)
 
     def _begin(
-        self, group: _col.Group, calls: Sequence[tuple[str, dict[str, Any]]], outputs: Any, finish: layout.Finish, opts: Any,
+        self, group: Any, calls: Sequence[tuple[str, dict[str, Any]]], outputs: Any, finish: layout.Finish, opts: Any,
         arguments: Optional[dict[str, Any]] = None,
     ) -> Work:
         self._sequence += 1
@@ -573,7 +598,7 @@ class ProcessGroup(dist.ProcessGroup):
         return self._start(group, calls, outputs, finish, opts, arguments)
 
     def _start(
-        self, group: _col.Group, calls: Sequence[tuple[str, dict[str, Any]]], outputs: Any, finish: layout.Finish, opts: Any,
+        self, group: Any, calls: Sequence[tuple[str, dict[str, Any]]], outputs: Any, finish: layout.Finish, opts: Any,
         arguments: Optional[dict[str, Any]],
     ) -> Work:
         more = arguments or {}
@@ -588,6 +613,8 @@ class ProcessGroup(dist.ProcessGroup):
             # Messages run in a stream of col's own in any case.
             is_beside = calls[0][0] not in _MESSAGES and is_asynchronous(opts)
             more["stream"] = (self._side.after(stream) if self._side and is_beside else stream).cuda_stream
+        if isinstance(group, Pair):
+            more["stream"] = stream
         # The i-form also where torch waits at once: one rank may wait and another not (DDP's join() does so), and col's blocking
         # calls do not match its i-forms.
         works = [getattr(group, "i" + call)(**own, **more) for call, own in calls]
