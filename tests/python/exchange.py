@@ -24,6 +24,8 @@ class Managed(ctypes.Structure):
 ManagedFromObject = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.POINTER(Managed)))
 FromObject = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))
 
+CurrentStream = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
+
 
 class Api(ctypes.Structure):
     _fields_ = [
@@ -38,10 +40,14 @@ new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, 
 
 
 def describe(array, shape, tensor):
-    tensor.data = array.ctypes.data
-    tensor.device_type, tensor.device_id = 1, 0
+    describe_at(array.ctypes.data, (1, 0), 8 * array.itemsize, shape, tensor)
+
+
+def describe_at(address, device, bits, shape, tensor):
+    tensor.data = address
+    tensor.device_type, tensor.device_id = device
     tensor.ndim = 1
-    tensor.code, tensor.bits, tensor.lanes = 2, 8 * array.itemsize, 1
+    tensor.code, tensor.bits, tensor.lanes = 2, bits, 1
     tensor.shape = shape
     tensor.strides = None
     tensor.byte_offset = 0
@@ -65,6 +71,42 @@ def read_only_capsule(array):
     shape = shape_of(array)
     _lent.append((array, shape, describe_read_only(array, shape)))
     return new_capsule(ctypes.addressof(_lent[-1][-1]), b"dltensor_versioned", None)
+
+
+def gpu_capsule(address, count, ordinal):
+    """What __dlpack__() returns for float32 on a GPU."""
+    managed, shape = Managed(major=1, minor=0), (ctypes.c_int64 * 1)(count)
+    describe_at(address, (2, ordinal), 32, shape, managed.tensor)
+    _lent.append((shape, managed))
+    return new_capsule(ctypes.addressof(managed), b"dltensor_versioned", None)
+
+
+def make_gpu_type(base, ordinal):
+    """As `base`, of stand_ins.Memory, whose library works in the `stream` of the array that was made last."""
+
+    @FromObject
+    def lend(lender, tensor):
+        lender.shape = (ctypes.c_int64 * 1)(lender.count)
+        describe_at(lender.address, (2, ordinal), 32, lender.shape, tensor.contents)
+        return 0
+
+    @CurrentStream
+    def current(device_type, device_id, stream):
+        assert (device_type, device_id) == (2, ordinal)
+        stream[0] = Exchanged.latest.stream
+        return 0
+
+    api = Api(major=1, minor=3, tensor_from_object=lend, current_stream=ctypes.cast(current, ctypes.c_void_p))
+
+    class Exchanged(base):
+        __dlpack_c_exchange_api__ = new_capsule(ctypes.addressof(api), b"dlpack_exchange_api", None)
+        kept = (api, lend, current)
+
+        def __init__(self, *args):
+            super().__init__(*args)
+            Exchanged.latest = self
+
+    return Exchanged
 
 
 def make_exchanged_type(read_only=False):

@@ -102,7 +102,7 @@ class CollectiveCall {
     size_ = group.size();
     const bool is_root = !row_.rooted || rank_ == options_.root;
     if (row_.has_counts()) read_counts();
-    if (row_.has_input(is_root)) in_ = as_input(require(Name::x), {function_, "x"});
+    if (row_.has_input(is_root)) in_ = as_input(require(Name::x), {function_, "x"}, options_.stream);
     if (row_.has_output(is_root)) read_output(is_root);
     call_.in = in_.view;
     call_.out = out_.view;
@@ -156,9 +156,10 @@ class CollectiveCall {
   void read_output(bool is_root) {
     const Role role{function_, row_.in == Extent::nothing ? "x" : "out"};
     if (row_.in == Extent::nothing) {  // on the root, it is what the others get
-      out_ = is_root ? as_input(require(Name::x), role) : as_output(require(Name::x), role);
+      out_ = is_root ? as_input(require(Name::x), role, options_.stream)
+                     : as_output(require(Name::x), role, options_.stream);
     } else if (PyObject* const given = arguments_[Name::out]) {
-      out_ = as_output(given, role);
+      out_ = as_output(given, role, options_.stream);
     } else if (is_in_place_by_default(row_)) {
       require_writable(in_, {function_, "x"});
       out_ = in_;
@@ -166,7 +167,7 @@ class CollectiveCall {
       if (in_.object == nullptr)
         refuse(std::string(function_) + ": pass out=, an array for this rank's block: only the root knows its length");
       made_ = new_array(in_, shape_of_output(), role);
-      out_ = as_output(made_.ptr(), role);
+      out_ = as_output(made_.ptr(), role, options_.stream);
     }
     result_ = nb::borrow(out_.object);
   }

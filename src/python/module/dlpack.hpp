@@ -10,6 +10,8 @@ struct Device {
   std::int32_t device_id;
 };
 
+inline constexpr std::int32_t kCuda = 2;  // a device_type
+
 struct DataType {
   std::uint8_t code;
   std::uint8_t bits;

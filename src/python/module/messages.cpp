@@ -36,8 +36,8 @@ struct MessageCall {
         options(arguments.options(none)) {}
 
   PyObject* given(Name name) const { return arguments[name] == nullptr ? Py_None : arguments[name]; }
-  Tensor input() const { return as_input(given(Name::x), {signature.function, "x"}); }
-  Tensor output() const { return as_output(given(Name::out), {signature.function, "out"}); }
+  Tensor input() const { return as_input(given(Name::x), {signature.function, "x"}, options.stream); }
+  Tensor output() const { return as_output(given(Name::out), {signature.function, "out"}, options.stream); }
   int destination() const { return arguments.integer(Name::destination, -1); }
   int source() const { return arguments.integer(Name::source, -1); }
 };
@@ -116,11 +116,11 @@ struct Batch {
                ": a batch is a list of col.Message.send(x, destination) and col.Message.recv(out, source)");
       const auto& message = *nb::inst_ptr<MessageObject>(item);
       if (message.is_send) {
-        const Tensor x = as_input(message.tensor.ptr(), {call.signature.function, "x"});
+        const Tensor x = as_input(message.tensor.ptr(), {call.signature.function, "x"}, call.options.stream);
         messages.push_back(Message::send(x.view, message.peer, message.tag));
         buffers.push_back(Buffer::of(x));
       } else {
-        const Tensor out = as_output(message.tensor.ptr(), {call.signature.function, "out"});
+        const Tensor out = as_output(message.tensor.ptr(), {call.signature.function, "out"}, call.options.stream);
         messages.push_back(Message::recv(out.view, message.peer, message.tag));
         buffers.push_back(Buffer::of(out));
       }

@@ -4,8 +4,11 @@
 
 #include <nanobind/stl/string.h>
 
+#include <col/multi_gpu.hpp>
+
 #include "errors.hpp"
 #include "foreign.hpp"
+#include "gil.hpp"
 #include "numpy_layout.hpp"
 
 namespace col::python {
@@ -25,7 +28,7 @@ namespace {
   refuse(what);
 }
 
-Tensor read(PyObject* object, Role role) {
+Tensor read(PyObject* object, Role role, Stream stream) {
   Tensor tensor{.object = object};
   const TypeFacts& facts = facts_of(Py_TYPE(object));
   switch (facts.kind) {
@@ -38,7 +41,7 @@ Tensor read(PyObject* object, Role role) {
     case Kind::exchanged:
       if (facts.is_torch) tensor.library = Library::torch;
       // Complex tensors of torch may be conjugates that are not computed yet, which only torch's methods tell.
-      if (read_exchanged(object, facts.exchange_api, role, tensor) &&
+      if (read_exchanged(object, facts.exchange_api, role, stream, tensor) &&
           !(facts.is_torch && row_of(tensor.view.dtype).kind == ElementKind::complex))
         return tensor;
       if (!facts.is_torch) break;
@@ -47,12 +50,22 @@ Tensor read(PyObject* object, Role role) {
     case Kind::other:
       break;
   }
-  if (read_cuda_array(object, role, tensor) || read_buffer(object, role, tensor) || read_dlpack(object, role, tensor))
+  if (read_cuda_array(object, role, stream, tensor) || read_buffer(object, role, tensor) ||
+      read_dlpack(object, role, stream, tensor))
     return tensor;
   refuse_tensor(object, role);
 }
 
 }  // namespace
+
+void put_in_order(Stream earlier, Stream later, const Tensor& tensor, Role role) {
+  if (tensor.view.empty() || tensor.view.device.type != Device::Type::cuda) return;
+  try {
+    without_gil([&] { order_streams(earlier, later, tensor.view.data); });
+  } catch (const Error& error) {
+    throw Error(error.code(), role.text() + ": the stream that its library works in: " + error.message());
+  }
+}
 
 void refuse_strides(Role role, Library library) {
   const std::string name = role.name;
@@ -70,8 +83,8 @@ void refuse_dtype(Role role, const std::string& dtype) {
          ", which col does not know; convert it, or pass a view of it as one of " + names);
 }
 
-Tensor as_input(PyObject* object, Role role) {
-  return read(object, role);
+Tensor as_input(PyObject* object, Role role, Stream stream) {
+  return read(object, role, stream);
 }
 
 void require_writable(const Tensor& tensor, Role role) {
@@ -84,8 +97,8 @@ void require_writable(const Tensor& tensor, Role role) {
            ".detach() or " + role.name + ".data, or call it under torch.no_grad()");
 }
 
-Tensor as_output(PyObject* object, Role role) {
-  Tensor tensor = read(object, role);
+Tensor as_output(PyObject* object, Role role, Stream stream) {
+  Tensor tensor = read(object, role, stream);
   require_writable(tensor, role);
   return tensor;
 }

@@ -38,10 +38,13 @@ struct Role {
 
 // Throws invalid_argument, which says what to write instead, for what is no tensor, has no dtype of col's, or is not
 // contiguous.
-Tensor as_input(PyObject* object, Role role);
+//
+// `stream` is the one that the call names, if it names one. The call comes after what the array's own library does with
+// it, if that says in which stream it works: torch and numpy do not.
+Tensor as_input(PyObject* object, Role role, Stream stream);
 // Throws it also for what must not be written: an array that is read-only, or a torch tensor that requires grad. Of
 // memory whose library has no such flag, libcol looks how it is mapped.
-Tensor as_output(PyObject* object, Role role);
+Tensor as_output(PyObject* object, Role role, Stream stream);
 // The same for one that was read as an input.
 void require_writable(const Tensor& tensor, Role role);
 
@@ -53,16 +56,19 @@ std::vector<Py_ssize_t> shape_of(const Tensor& tensor);
 // ---- The ways to read one; each is a file ---------------------------------------------------------------------------
 
 // Nothing was found out if these return false.
-bool read_cuda_array(PyObject* object, Role role, Tensor& tensor);
+bool read_cuda_array(PyObject* object, Role role, Stream stream, Tensor& tensor);
 bool read_buffer(PyObject* object, Role role, Tensor& tensor);
-bool read_dlpack(PyObject* object, Role role, Tensor& tensor);
+bool read_dlpack(PyObject* object, Role role, Stream stream, Tensor& tensor);
 // By the C functions of the object's type, which the type has to keep.
-bool read_exchanged(PyObject* object, PyObject* exchange_api, Role role, Tensor& tensor);
+bool read_exchanged(PyObject* object, PyObject* exchange_api, Role role, Stream stream, Tensor& tensor);
 // Requires: a numpy array, a torch tensor.
 void read_numpy(PyObject* object, Role role, Tensor& tensor);
 void read_torch(PyObject* object, Role role, Tensor& tensor);
 // Whether torch refuses to write it in place: it requires grad, and gradients are being recorded.
 bool records_gradients(PyObject* object);
+
+// A call in stream `later` comes after what stream `earlier` holds, in which the tensor's library works on it.
+void put_in_order(Stream earlier, Stream later, const Tensor& tensor, Role role);
 
 [[noreturn]] void refuse_strides(Role role, Library library);
 [[noreturn]] void refuse_dtype(Role role, const std::string& dtype);

@@ -30,10 +30,10 @@ class TensorCall {
   Options& options() { return options_; }
 
   ConstTensorView input(nb::handle tensor, const char* name = "a tensor") {
-    return keep(as_input(tensor.ptr(), {function_, name}));
+    return keep(as_input(tensor.ptr(), {function_, name}, options_.stream));
   }
   TensorView output(nb::handle tensor, const char* name = "a tensor") {
-    return keep(as_output(tensor.ptr(), {function_, name}));
+    return keep(as_output(tensor.ptr(), {function_, name}, options_.stream));
   }
   // None is an empty list: ranks that are not the root may pass it.
   std::vector<ConstTensorView> inputs(nb::handle list) {

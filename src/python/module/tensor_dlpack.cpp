@@ -1,7 +1,10 @@
 #include <string>
 
+#include <col/multi_gpu.hpp>
+
 #include "dlpack.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "tensor.hpp"
 
 namespace col::python {
@@ -33,24 +36,39 @@ void take(dlpack::VersionedTensor* managed, Role role, Tensor& tensor) {
   refuse(role.text() + " does not lend its memory: " + why);
 }
 
+// The stream that the library is to bring its work before, in DLPack's numbers. Without one, it takes the legacy
+// default stream, which a call without a stream comes after, too. Memory of the host takes none.
+nb::dict stream_for(PyObject* object, Stream stream) {
+  nb::dict keywords;
+  if (stream.handle == nullptr || !nb::hasattr(nb::handle(object), "__dlpack_device__")) return keywords;
+  const auto device = nb::cast<nb::tuple>(nb::handle(object).attr("__dlpack_device__")());
+  if (nb::cast<int>(device[0]) != dlpack::kCuda) return keywords;
+  const auto ordinal = nb::cast<int>(device[1]);
+  // An event from outside of a capture would spoil it: -1 asks for no order.
+  const bool is_in_graph = without_gil([&] { return is_captured(stream, ordinal); });
+  keywords["stream"] = is_in_graph ? nb::int_(-1) : nb::steal<nb::int_>(PyLong_FromVoidPtr(stream.handle));
+  return keywords;
+}
+
 // New libraries say by the keyword that they may hand out read-only memory; old ones do not know it.
-nb::object ask_for_capsule(PyObject* object) {
+nb::object ask_for_capsule(PyObject* object, Stream stream) {
   const nb::object method = nb::handle(object).attr("__dlpack__");
+  nb::dict keywords = stream_for(object, stream);
   try {
-    return method(nb::arg("max_version") = nb::make_tuple(1, 0));
+    return method(nb::arg("max_version") = nb::make_tuple(1, 0), **keywords);
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_TypeError)) throw;
   }
-  return method();
+  return method(**keywords);
 }
 
 }  // namespace
 
-bool read_dlpack(PyObject* object, Role role, Tensor& tensor) {
+bool read_dlpack(PyObject* object, Role role, Stream stream, Tensor& tensor) {
   if (!nb::hasattr(nb::handle(object), "__dlpack__")) return false;
   nb::object capsule;
   try {
-    capsule = ask_for_capsule(object);
+    capsule = ask_for_capsule(object, stream);
   } catch (nb::python_error& error) {
     refuse_unlent(said(error), role);
   }
@@ -68,7 +86,7 @@ bool read_dlpack(PyObject* object, Role role, Tensor& tensor) {
   return true;
 }
 
-bool read_exchanged(PyObject* object, PyObject* exchange_api, Role role, Tensor& tensor) {
+bool read_exchanged(PyObject* object, PyObject* exchange_api, Role role, Stream stream, Tensor& tensor) {
   const auto* api = static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(exchange_api, "dlpack_exchange_api"));
   while (api != nullptr && api->version.major != 1) api = api->previous;
   if (api == nullptr) return false;
@@ -76,17 +94,27 @@ bool read_exchanged(PyObject* object, PyObject* exchange_api, Role role, Tensor&
     if (failed != 0)
       refuse_unlent(PyErr_Occurred() != nullptr ? said(nb::python_error()) : "it does not say why", role);
   };
+  // These functions bring nothing in order. torch's programs name their streams themselves.
+  const auto come_after = [&] {
+    const Device device = tensor.view.device;
+    if (device.type != Device::Type::cuda || api->current_stream == nullptr || tensor.library == Library::torch) return;
+    void* own = nullptr;
+    check(api->current_stream(dlpack::kCuda, device.index, &own));
+    put_in_order({own}, stream, tensor, role);
+  };
   // This one is slower, and alone says whether the memory is read-only, which torch's never is.
   if (api->managed_from_object != nullptr && tensor.library != Library::torch) {
     dlpack::VersionedTensor* managed = nullptr;
     check(api->managed_from_object(object, &managed));
     take(managed, role, tensor);
+    come_after();
     return true;
   }
   if (api->tensor_from_object == nullptr) return false;
   dlpack::Tensor lent;
   check(api->tensor_from_object(object, &lent));
   view_of(lent, role, tensor);
+  come_after();
   return true;
 }
 

@@ -63,7 +63,7 @@ class GpuDevice {
 };
 
 // The device that a buffer is on. Nothing if no device knows its first byte or its last. Throws what
-// CudaDriver::check() throws. Requires: a context is current.
+// CudaDriver::check() throws.
 std::optional<int> device_of(const void* memory, std::size_t bytes, const CudaDriver& cuda);
 
 // Throws invalid_argument if `stream` is no stream that other threads could use: NCCL starts work in threads of its

@@ -180,6 +180,16 @@ class MemoryGpu {
     return ended;
   }
 
+  // Requires: the device is current.
+  void put_in_order(Stream earlier, Stream later) {
+    const auto handle = [](Stream stream) {
+      return stream.handle == nullptr ? CU_STREAM_LEGACY : static_cast<CUstream>(stream.handle);
+    };
+    const std::lock_guard lock(mutex_);
+    before_->record(handle(earlier));
+    before_->hold_up(handle(later));
+  }
+
   // Requires: the device is current. Null: there are no kernels for it. Not made for copies alone, as the driver may
   // wait for the device to load them.
   Comparer* comparer() {
@@ -284,6 +294,23 @@ class CudaMemory final : public DeviceMemory {
 
   bool is_captured(int device, Stream stream) override {
     return nccl_backend::is_captured(stream, gpu(device)->device);
+  }
+
+  void put_in_order(Stream earlier, Stream later, const void* memory) override {
+    if (earlier.handle == later.handle) return;
+    const std::optional<int> device = nccl_backend::device_of(memory, 1, cuda_);
+    if (!device) throw Error(ErrorCode::invalid_argument, "the memory is on no GPU that the CUDA driver knows");
+    const std::shared_ptr<MemoryGpu> on = gpu(*device);
+    if (nccl_backend::is_captured(later, on->device)) return;
+    const GpuDevice::Scope scope(on->device);
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (earlier.handle != nullptr)
+      cuda_.check(cuda_.StreamIsCapturing(static_cast<CUstream>(earlier.handle), &status), "cannot use the stream");
+    if (status != CU_STREAM_CAPTURE_STATUS_NONE)
+      throw Error(
+          ErrorCode::invalid_argument,
+          "it is being captured, and only what is captured with it comes after it; pass it as the call's stream");
+    on->put_in_order(earlier, later);
   }
 
   std::unique_ptr<DeviceCopy> copy(void* to, const void* from, std::size_t bytes, int device, Stream stream) override {

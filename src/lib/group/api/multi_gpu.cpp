@@ -162,4 +162,12 @@ void synchronize(int gpu_id, Duration timeout) {
   }
 }
 
+bool is_captured(Stream stream, int gpu_id) {
+  return stream.handle != nullptr && group::gpus().is_captured(gpu_id, stream);
+}
+
+void order_streams(Stream earlier, Stream later, const void* memory) {
+  group::gpus().put_in_order(earlier, later, memory);
+}
+
 }  // namespace col

@@ -430,6 +430,11 @@ class COL_EXPORT DeviceMemory {
   // Whether the stream of the device is being captured: work that is put in it then becomes part of a graph and does
   // not run.
   virtual bool is_captured(int device, Stream stream) = 0;
+  // What `later` gets from now on comes after what `earlier` holds now. Both are streams of the device that `memory` is
+  // on; null is its legacy default stream, and `earlier` may be the calling thread's (cudaStreamPerThread). Does not
+  // block. Does nothing if they are one stream, or if `later` is being captured. Throws invalid_argument if `earlier`
+  // alone is, and if `memory` is on no device; and io.
+  virtual void put_in_order(Stream earlier, Stream later, const void* memory) = 0;
   // Starts a copy between device memory and host memory, in either direction, or within one of them. The copy runs
   // after the work that `stream` of the device holds, and before work that the stream gets later. For the null stream,
   // it runs after the work that the device's default stream has got so far. Blocks for as long as the copy takes if the

@@ -96,4 +96,18 @@ COL_EXPORT void recv_multigpu(TensorView tensor, int source, int source_gpu, con
 // failed).
 COL_EXPORT void synchronize(int gpu_id, Duration timeout = {});
 
+// What `later` gets from now on comes after what `earlier` holds now, and the host goes on: for libraries that say in
+// which stream they work on an array, as __cuda_array_interface__ does. Both are streams of the GPU that `memory`, such
+// as the array, is on; null is its legacy default stream, after which a call without Options::stream comes. `earlier`
+// may be cudaStreamPerThread, which is then the calling thread's.
+//
+// Needs no group. Thread safe. Errors: invalid_argument (the memory is on no GPU; `earlier` is being captured and is
+// not `later`, which spoils no capture), unavailable (no CUDA, and the message says why), io. Where `later` is being
+// captured it does nothing: what is captured runs when its graph is launched, after what the program launches that
+// behind.
+COL_EXPORT void order_streams(Stream earlier, Stream later, const void* memory);
+// Whether the stream of the GPU, with the number that this process gives it, is being captured; never for null. Errors:
+// invalid_argument (no such GPU; cudaStreamPerThread), unavailable, io.
+COL_EXPORT bool is_captured(Stream stream, int gpu_id);
+
 }  // namespace col
