@@ -173,6 +173,12 @@ def with_cupy(group):
     cupy.cuda.runtime.deviceSynchronize()
     group.allreduce(x)
     assert (cupy.asnumpy(x) == np.arange(COUNT) * group.size * (group.size + 1) / 2).all()
+    with cupy.cuda.Stream(non_blocking=True):  # the call comes after what this holds
+        x = cupy.ones(1 << 24, dtype=cupy.float32)
+        for _ in range(20):
+            x += group.rank
+        group.allreduce(x)
+        assert (cupy.asnumpy(x) == group.size + 20 * sum(range(group.size))).all()
 
 
 def test_cupy():

@@ -10,6 +10,7 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "arguments.hpp"
 #include "errors.hpp"
@@ -148,6 +149,19 @@ NamedGroup init_collective_group(int world_size, int rank, const std::string& ba
   }));
 }
 
+class CurrentGpu {
+ public:
+  explicit CurrentGpu(int gpu) : gpu_(gpu) {}
+  void enter() {
+    current_ = without_gil([this] { return make_gpu_current(gpu_); });
+  }
+  void exit(nb::handle /*type*/, nb::handle /*error*/, nb::handle /*trace*/) { current_.reset(); }
+
+ private:
+  const int gpu_;
+  std::shared_ptr<void> current_;  // shared, so that it is opaque
+};
+
 // Signals, and a function of Python's.
 Interrupt interrupt_of(nb::object function) {
   if (function.is_none()) return check_signals;
@@ -263,6 +277,14 @@ void bind_context(nb::module_& module) {
   module.def("init_collective_group", init_collective_group, nb::arg("world_size"), nb::arg("rank"),
              nb::arg("backend") = "auto", group_name, nb::arg("timeout") = nb::none(),
              "Joins a group by its name, which the free functions find it by. Returns it.");
+  module.def(
+      "gpus_in_use", gpus_in_use,
+      "The GPU that this thread has made current; without one, those that the process has started. Starts none.");
+  nb::class_<CurrentGpu>(module, "CurrentGpu",
+                         "with CurrentGpu(0): GPU 0 is this thread's meanwhile, and of the groups that it makes.")
+      .def(nb::init<int>(), nb::arg("gpu_id"))
+      .def("__enter__", &CurrentGpu::enter)
+      .def("__exit__", &CurrentGpu::exit, nb::arg("type").none(), nb::arg("error").none(), nb::arg("trace").none());
   module.def(
       "synchronize",
       [](int gpu_id, nb::object timeout) {

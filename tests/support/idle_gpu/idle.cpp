@@ -139,6 +139,7 @@ int ncclMemAlloc(void** memory, std::size_t) {
     return 0;          \
   }
 COL_IDLE(cuInit)
+COL_IDLE(cuDevicePrimaryCtxGetState)
 COL_IDLE(cuDevicePrimaryCtxRelease_v2)
 COL_IDLE(cuCtxPushCurrent_v2)
 COL_IDLE(cuCtxPopCurrent_v2)

@@ -30,6 +30,7 @@ struct CudaDriver {
   decltype(&::cuDeviceGetAttribute) DeviceGetAttribute = library.find("cuDeviceGetAttribute");
   decltype(&::cuDevicePrimaryCtxRetain) DevicePrimaryCtxRetain = library.find("cuDevicePrimaryCtxRetain");
   decltype(&::cuDevicePrimaryCtxRelease) DevicePrimaryCtxRelease = library.find("cuDevicePrimaryCtxRelease_v2");
+  decltype(&::cuDevicePrimaryCtxGetState) DevicePrimaryCtxGetState = library.find("cuDevicePrimaryCtxGetState");
   decltype(&::cuCtxGetCurrent) CtxGetCurrent = library.find("cuCtxGetCurrent");
   decltype(&::cuCtxGetDevice) CtxGetDevice = library.find("cuCtxGetDevice");
   decltype(&::cuCtxGetStreamPriorityRange) CtxGetStreamPriorityRange = library.find("cuCtxGetStreamPriorityRange");

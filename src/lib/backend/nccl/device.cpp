@@ -33,6 +33,15 @@ int GpuDevice::current(const CudaDriver& cuda) {
   return cuda.CtxGetDevice(&device) == CUDA_SUCCESS ? static_cast<int>(device) : -1;
 }
 
+bool GpuDevice::is_started(const CudaDriver& cuda, int ordinal) {
+  CUdevice device = 0;
+  unsigned flags = 0;
+  int is_active = 0;
+  cuda.check(cuda.DeviceGet(&device, ordinal), "cannot use the CUDA device");
+  cuda.check(cuda.DevicePrimaryCtxGetState(device, &flags, &is_active), "cannot ask whether the CUDA device is used");
+  return is_active != 0;
+}
+
 std::string GpuDevice::name() const {
   std::array<char, 256> text{};
   cuda_.check(cuda_.DeviceGetName(text.data(), static_cast<int>(text.size()), device_), "cannot name the CUDA device");

@@ -31,6 +31,8 @@ class GpuDevice {
   static std::optional<std::string> why_none(const CudaDriver& cuda, int ordinal);
   // The device of the calling thread's current context; -1 if it has none.
   static int current(const CudaDriver& cuda);
+  // Whether this process has started the device, in whatever thread. Does not start it. Requires: as the constructor.
+  static bool is_started(const CudaDriver& cuda, int ordinal);
 
   // Makes the device's context current in this thread as long as the Scope lives. Then the context from before is
   // current again. Where it is current already, that costs one look.

@@ -264,6 +264,13 @@ class CudaMemory final : public DeviceMemory {
     return ordinal < 0 ? std::nullopt : std::optional(ordinal);
   }
 
+  std::vector<int> started() const override {
+    std::vector<int> all;
+    for (int device = 0; device < cuda_.devices; ++device)
+      if (GpuDevice::is_started(cuda_, device)) all.push_back(device);
+    return all;
+  }
+
   std::shared_ptr<void> make_current(int device) override {
     struct Current {
       explicit Current(std::shared_ptr<MemoryGpu> made) : gpu(std::move(made)), scope(gpu->device) {}

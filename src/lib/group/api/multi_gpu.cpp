@@ -2,6 +2,7 @@
 // (gpu/multi_gpu.cpp).
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -160,6 +161,14 @@ void synchronize(int gpu_id, Duration timeout) {
     throw Error(error.code(), fmt::format("synchronize: {}", error.message()), error.group(), error.rank(),
                 error.world_rank());
   }
+}
+
+std::vector<int> gpus_in_use() noexcept {
+  return group::gpus_in_use();
+}
+
+std::shared_ptr<void> make_gpu_current(int gpu_id) {
+  return group::gpus().make_current(gpu_id);
 }
 
 bool is_captured(Stream stream, int gpu_id) {

@@ -24,6 +24,18 @@ bool may_have_driver() noexcept {
   return ::dl_iterate_phdr(is_driver, nullptr) != 0;
 }
 
+// Whether the program has started the driver. `context` becomes that of this thread, null without one.
+bool has_started_driver(void*& context) noexcept {
+  if (!may_have_driver()) return false;
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (driver == nullptr) return false;
+  ::dlclose(driver);  // the program's own reference keeps it
+  // cuCtxGetCurrent: 0 and a context when there is one, an error before the driver was started.
+  using GetCurrent = int(void** context);
+  auto* const get_current = reinterpret_cast<GetCurrent*>(::dlsym(driver, "cuCtxGetCurrent"));
+  return get_current != nullptr && get_current(&context) == 0;
+}
+
 }  // namespace
 
 DeviceMemory& gpus() {
@@ -38,19 +50,24 @@ std::string_view gpu_backend_name() {
 }
 
 std::optional<int> current_gpu() noexcept {
-  if (!may_have_driver()) return std::nullopt;
-  void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  if (driver == nullptr) return std::nullopt;
-  ::dlclose(driver);  // the program's own reference keeps it
-  // cuCtxGetCurrent: 0 and a context when there is one, an error before the driver was started.
-  using GetCurrent = int(void** context);
-  auto* const get_current = reinterpret_cast<GetCurrent*>(::dlsym(driver, "cuCtxGetCurrent"));
   void* context = nullptr;
-  if (get_current == nullptr || get_current(&context) != 0 || context == nullptr) return std::nullopt;
+  if (!has_started_driver(context) || context == nullptr) return std::nullopt;
   try {
     return gpus().current();
   } catch (const Error&) {  // the module is missing, or refuses the driver: no GPU for us
     return std::nullopt;
+  }
+}
+
+std::vector<int> gpus_in_use() noexcept {
+  void* context = nullptr;
+  if (!has_started_driver(context)) return {};
+  try {
+    if (context == nullptr) return gpus().started();
+    const std::optional<int> current = gpus().current();
+    return current ? std::vector{*current} : std::vector<int>();
+  } catch (const Error&) {  // as above
+    return {};
   }
 }
 

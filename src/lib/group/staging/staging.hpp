@@ -23,6 +23,8 @@ std::string_view gpu_backend_name();
 // The GPU that this thread has made current, as with cudaSetDevice(). It loads nothing: it returns nothing if the
 // program has not loaded the CUDA driver itself.
 std::optional<int> current_gpu() noexcept;
+// That one; without one, those that any thread of the process has started. Loads nothing, either.
+std::vector<int> gpus_in_use() noexcept;
 
 // Memory for the copies. It is kept for the next call, because allocating page-locked memory takes longer than filling
 // it. Nothing is freed before the end of the pool: freeing waits for all work of the device, which may wait for peers

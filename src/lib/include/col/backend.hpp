@@ -409,6 +409,9 @@ class COL_EXPORT DeviceMemory {
   virtual int devices() const = 0;
   // The device that the calling thread has made current, as with cudaSetDevice(); nothing if it has made none current.
   virtual std::optional<int> current() const = 0;
+  // The devices that this process has started, in whatever thread: a program does so where it first uses one, and col
+  // for what it does there. Throws io.
+  virtual std::vector<int> started() const = 0;
   // Makes the device current in the calling thread until the returned pointer is gone; then the device that was current
   // before is current again. The pointer must be released in the same thread. In this way a program without a CUDA
   // runtime chooses the device for a group that it makes.

@@ -30,6 +30,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -95,6 +96,14 @@ COL_EXPORT void recv_multigpu(TensorView tensor, int source, int source_gpu, con
 // before CUDA 12.5; a stream of the GPU is being captured, and this call spoils the capture), timeout, io (the work
 // failed).
 COL_EXPORT void synchronize(int gpu_id, Duration timeout = {});
+
+// The GPU that the calling thread has made current, as cudaSetDevice() does, with the number that this process gives
+// it. Without one, those that any thread of the process has started. None if the program has not started the CUDA
+// driver, which this does not do. Thread safe.
+COL_EXPORT std::vector<int> gpus_in_use() noexcept;
+// Makes the GPU current in the calling thread, and starts it, until the returned pointer is released in that thread: a
+// group that is made meanwhile takes it. Errors: invalid_argument (no such GPU), unavailable, io, resource.
+COL_EXPORT std::shared_ptr<void> make_gpu_current(int gpu_id);
 
 // What `later` gets from now on comes after what `earlier` holds now, and the host goes on: for libraries that say in
 // which stream they work on an array, as __cuda_array_interface__ does. Both are streams of the GPU that `memory`, such

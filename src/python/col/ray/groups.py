@@ -74,18 +74,33 @@ def join(
 
         meeting = Meeting(name, rank, world_size, timeout, members or {})
         context = meeting.run()
-        group = context.init_group(name, _backend_for(backend_of(backend), context), timeout)
+        group = _make(context, name, backend_of(backend), timeout)
         _members[name] = Member(group, Job(context, meeting.server), declaration_id)
         return group
 
 
-def _backend_for(backend: str, context: _col.Context) -> str:
+def _make(context: _col.Context, name: str, backend: str, timeout: Optional[float]) -> _col.Group:
     """Backend in types.py says what the names mean."""
-    if backend == "nccl":
-        return "auto"
     if backend == "gloo":
-        return "shm" if context.is_on_one_host else "hosts"
-    return backend
+        return context.init_group(name, "shm" if context.is_on_one_host else "hosts", timeout)
+    if backend not in ("auto", "nccl"):
+        return context.init_group(name, backend, timeout)
+    from . import devices
+
+    gpu, why_none = devices.own(takes_assigned=backend == "nccl")
+    if gpu is None:
+        group = context.init_group(name, "auto", timeout)
+    else:
+        with _col.CurrentGpu(gpu):
+            group = context.init_group(name, "auto", timeout)
+    if backend == "nccl" and group.size > 1 and group.backend != "nccl":
+        import warnings
+
+        why = why_none or _col.nccl_unavailable_reason() or "another rank has no GPU, and says so itself, or two share one"
+        warnings.warn(
+            f"group '{name}': backend \"nccl\" was asked for, and all data goes through the host ({group.backend}): {why}",
+            RuntimeWarning, stacklevel=4)
+    return group
 
 
 def get(name: str = "default") -> _col.Group:

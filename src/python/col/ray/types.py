@@ -73,8 +73,8 @@ ReduceOp._by_name = {name: _member(name, value, word) for value, (name, word) in
 class Backend:
     """Words for what moves the data of a group whose ranks meet through Ray.
 
-    AUTO and COL: NCCL if all ranks have a GPU current and NCCL can serve them, else as GLOO. NCCL means the same: it is
-    Ray's default, also for actors without a GPU.
+    AUTO and COL: NCCL if all ranks use a GPU and NCCL can serve them, else as GLOO. NCCL, Ray's default, also takes the
+    GPU that Ray gave to an actor that has not used it yet; where it is as GLOO, a RuntimeWarning says why.
     GLOO: shared memory between ranks of one host, Gloo between hosts; never a GPU's.
     SHM: shared memory, or an error.
 

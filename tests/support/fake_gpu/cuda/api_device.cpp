@@ -96,6 +96,16 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   });
 }
 
+CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice device, unsigned int* flags, int* active) {
+  return entry("cuDevicePrimaryCtxGetState", Needs::driver, [&](Call& call) {
+    if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!valid(call.machine, device)) return CUDA_ERROR_INVALID_DEVICE;
+    *flags = 0;
+    *active = call.machine.devices[device].primary != nullptr ? 1 : 0;
+    return CUDA_SUCCESS;
+  });
+}
+
 CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
   return entry("cuDevicePrimaryCtxRelease_v2", Needs::driver, [&](Call& call) {
     if (!valid(call.machine, device)) return CUDA_ERROR_INVALID_DEVICE;
