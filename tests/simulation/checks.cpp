@@ -45,31 +45,36 @@ void Checks::error(int rank, const std::string& what, const Error& error, const 
                    Time begun) {
   had_errors_ = true;
   const std::string who = fmt::format("rank {}: {}", rank, what);
-  if (!truth_.any()) return problem(fmt::format("{} without a fault: {}", who, error.what()));
+  if (!truth_.any() && !mistake_) return problem(fmt::format("{} without a fault: {}", who, error.what()));
   const bool may_be = error.code() == ErrorCode::timeout || error.code() == ErrorCode::peer_lost ||
                       error.code() == ErrorCode::aborted || error.code() == ErrorCode::io;
-  if (!may_be) problem(fmt::format("{}: unexpected {}", who, error.what()));
+  const bool may_differ = mistake_ && (error.code() == ErrorCode::mismatch || error.code() == ErrorCode::unavailable ||
+                                       error.code() == ErrorCode::already_initialized);
+  if (!may_be && !may_differ) problem(fmt::format("{}: unexpected {}", who, error.what()));
   // A rank that waits for a store that does not answer holds others up. One that has stood still itself past its
   // deadline finds the others gone. And where a link is silent, the ranks at its ends wait for each other: of a circle,
   // the first is named. One that comes late finds that
   // others have given up.
   const bool is_excused = error.code() == ErrorCode::timeout && (truth_.is_any_silent() || truth_.has_been_late(rank));
   if (was_store_mute(begun) || truth_.stopped_since(rank, begun) > Duration::zero() || is_excused) return;
+  // To one that is in the wrong, the others are.
+  if (mistake_ && mistake_->rank == rank) return;
   const int culprit = culprit_of(error, groups);
-  if (culprit >= 0 && !truth_.may_be_blamed(culprit))
+  const bool is_mistaken = mistake_ && mistake_->is_about(culprit);
+  if (culprit >= 0 && !is_mistaken && !truth_.may_be_blamed(culprit))
     problem(fmt::format("{} blames rank {}, which is innocent: {}", who, culprit, error.what()));
 }
 
 void Checks::names_somebody(int rank, const std::string& what, const Error& error, Time begun) {
-  if (!truth_.are_all_kills() || error.rank() >= 0 || error.world_rank() >= 0 || was_store_mute(begun)) return;
+  if (!truth_.are_all_kills() || mistake_ || error.rank() >= 0 || error.world_rank() >= 0 || was_store_mute(begun))
+    return;
   // If several ranks are missing alike, the text names all, and the error none.
   if (error.code() == ErrorCode::timeout && truth_.kills() > 1) return;
   problem(fmt::format("rank {}: {} names nobody: {}", rank, what, error.what()));
 }
 
-void Checks::data(int rank, const std::string& what, const CallData& data) {
-  if (const std::string wrong = data.problem(); !wrong.empty())
-    problem(fmt::format("rank {}: {}: {}", rank, what, wrong));
+void Checks::data(int rank, const std::string& what, const std::string& wrong) {
+  if (!wrong.empty()) problem(fmt::format("rank {}: {}: {}", rank, what, wrong));
 }
 
 }  // namespace col::test

@@ -14,8 +14,8 @@ namespace {
 
 using Kind = Fault::Kind;
 
-constexpr std::array<const char*, 8> kNames = {"kill",  "stop",       "late",       "cut",
-                                               "reset", "mute store", "slow store", "lose store"};
+constexpr std::array kNames = {"kill",       "stop",       "late",       "cut",      "reset",
+                               "mute store", "slow store", "lose store", "interrupt"};
 // The faults that choose_faults() knows.
 constexpr std::size_t kOrdinary = 6;
 
@@ -68,6 +68,15 @@ Fault choose_store_fault(Random& random, int ranks, int calls, Duration timeout)
   fault.at_call = random.from_to(0, calls - 1);
   fault.delay = std::chrono::nanoseconds(random.skewed_below(5'000'000));
   fault.length = std::chrono::milliseconds(1) + part_of(random.one_in(2) ? timeout / 4 : 2 * timeout, random);
+  return fault;
+}
+
+Fault choose_interrupt(Random& random, int ranks, int calls) {
+  Fault fault;
+  fault.kind = Kind::interrupt;
+  fault.rank = random.from_to(0, ranks - 1);
+  fault.at_call = random.from_to(0, calls - 1);
+  fault.delay = std::chrono::nanoseconds(random.skewed_below(5'000'000));
   return fault;
 }
 
@@ -147,6 +156,9 @@ void Truth::happen(const Fault& fault) {
     case Kind::late:
       of(fault.rank).is_to_blame = true;
       break;
+    case Kind::interrupt:
+      of(fault.rank).is_to_blame = of(fault.rank).is_interrupted = true;
+      break;
   }
 }
 
@@ -172,6 +184,7 @@ void Truth::mend() {
   if (std::exchange(is_slow_, false)) end_store_trouble();
   if (std::exchange(without_store_, {}).size() > 0) end_store_trouble();
   for (int process = 0; process < static_cast<int>(ranks_.size()); ++process) go_on(process);
+  for (Rank& rank : ranks_) rank.is_interrupted = false;
   cuts_.clear();
   resets_.clear();
 }

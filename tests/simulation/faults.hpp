@@ -1,7 +1,9 @@
 // The faults of a simulated job, which its seed chooses, and so the truth about it: who can be blamed for an error.
 #pragma once
 
+#include <exception>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <col/types.hpp>
@@ -20,13 +22,19 @@ struct Fault {
     reset,       // the same, and both are told
     mute_store,  // the store answers nobody for a while
     slow_store,  // it takes its time for each answer
-    lose_store   // between a rank and the store, nothing arrives for a while
+    lose_store,  // between a rank and the store, nothing arrives for a while
+    interrupt    // the user's function that waits call throws there: as of Ctrl-C
   };
   Kind kind = Kind::kill;
   int rank = -1, other = -1;  // other: of a cut and a reset
   int at_call = 0;            // when the ranks together have begun so many calls
   Duration delay = {};        // and some time has passed
   Duration length = {};       // of what ends
+};
+
+// What that function throws.
+struct Interrupted : std::exception {
+  const char* what() const noexcept override { return "interrupted"; }
 };
 
 std::string describe(const Fault& fault);
@@ -36,6 +44,7 @@ std::vector<Fault> choose_faults(Random& random, int ranks, int calls, Duration 
 
 // A slow store, or one that a rank has lost.
 Fault choose_store_fault(Random& random, int ranks, int calls, Duration timeout);
+Fault choose_interrupt(Random& random, int ranks, int calls);
 
 // Everything that has gone wrong so far in a run.
 class Truth {
@@ -47,6 +56,8 @@ class Truth {
 
   // A rank begins a call. Returns how late it is to be.
   Duration count_call(int rank);
+  // Called by that function of the rank. Returns whether it is to throw.
+  bool take_interrupt(int rank) { return std::exchange(of(rank).is_interrupted, false); }
   // From now on nothing is wrong any more but with the ranks that have ended.
   void mend();
 
@@ -72,7 +83,7 @@ class Truth {
 
  private:
   struct Rank {
-    bool is_to_blame = false;
+    bool is_to_blame = false, is_interrupted = false;
     Duration late = {};  // in all
     Time ended = Time::max(), stopped = Time::max();
     std::vector<std::pair<Time, Time>> stops;

@@ -1,5 +1,6 @@
 #include "simulation/job.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -7,22 +8,22 @@
 #include <fmt/format.h>
 
 #include "core/clock/clock.hpp"
+#include "simulation/fine_channel.hpp"
 #include "simulation/network.hpp"
 #include "simulation/rank.hpp"
 #include "simulation/streams.hpp"
-#include "support/memory_channel.hpp"
 
 namespace col::test {
 namespace {
 
 class Job {
  public:
-  Job(std::uint64_t seed, std::FILE* file)
-      : plan_(choose_plan(seed)),
+  Job(std::uint64_t seed, int draws, std::FILE* file)
+      : plan_(choose_plan(seed, draws)),
         trace_(file),
         simulator_(seed, trace_),
         truth_(simulator_, plan_.faults, plan_.ranks),
-        checks_(simulator_, truth_, plan_.timeout),
+        checks_(simulator_, truth_, plan_.mistake, plan_.timeout),
         network_(simulator_, truth_, plan_.longest_delay),
         muster_(simulator_, truth_, plan_.ranks),
         streams_(simulator_, truth_, network_) {
@@ -67,10 +68,14 @@ void Job::serve_store() {
   keys_left_ = make_tcp_store(kStoreHost, kStorePort, kStoreToken, std::chrono::seconds(1))->num_keys();
 }
 
-// The record of the world. Of a meeting, that of the job and of the pages of hosts with several ranks, too.
+// The records of groups. Of a meeting, that of the job and of the pages of hosts with several ranks, too.
 std::size_t Job::keys_that_stay() const {
-  if (!plan_.meets) return 1;
-  std::size_t keys = 2;
+  // Groups that the program has named have a record, too.
+  std::size_t keys = 1 + static_cast<std::size_t>(std::ranges::count_if(plan_.program.steps, [](const Step& step) {
+                       return step.kind == Step::Kind::subgroup && step.keys.size() > 1;
+                     }));
+  if (!plan_.meets) return keys;
+  ++keys;
   for (int host = 0; host < plan_.hosts; ++host) {
     int ranks = 0;
     for (int rank = 0; rank < plan_.ranks; ++rank) ranks += plan_.host_of(rank) == host ? 1 : 0;
@@ -120,7 +125,7 @@ JobReport Job::run() {
           .trace_lines = trace_.lines(),
           .switches = simulator_.switches(),
           .simulated_ns = Simulator::ns_of(simulator_.now()),
-          .had_faults = truth_.any(),
+          .had_faults = truth_.any() || plan_.mistake,
           .had_errors = checks_.had_errors(),
           .plan = describe(plan_),
           .problems = checks_.problems()};
@@ -130,9 +135,9 @@ Job* current_job = nullptr;
 
 }  // namespace
 
-JobReport simulate_job(std::uint64_t seed, std::FILE* trace) {
-  register_memory_backend({.name = kBackend, .network = [] { return &current_job->network(); }});
-  current_job = new Job(seed, trace);  // threads of killed ranks may stand in it for ever
+JobReport simulate_job(std::uint64_t seed, int draws, std::FILE* trace) {
+  register_simulated_backends([] { return &current_job->network(); });
+  current_job = new Job(seed, draws, trace);  // threads of killed ranks may stand in it for ever
   return current_job->run();
 }
 

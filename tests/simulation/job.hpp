@@ -16,8 +16,9 @@ struct JobReport {
   std::vector<std::string> problems;  // empty: all was as promised
 };
 
-// The trace goes to `trace`, unless that is null. A process may simulate many jobs, one after another, and has to end
-// by _exit(): of ranks that were killed, threads are left.
-JobReport simulate_job(std::uint64_t seed, std::FILE* trace);
+// `draws`: the version of what the seed is drawn for (plan.hpp). The trace goes to `trace`, unless that is null. A
+// process may simulate many jobs, one after another, and has to end by _exit(): of ranks that were killed, threads are
+// left.
+JobReport simulate_job(std::uint64_t seed, int draws, std::FILE* trace);
 
 }  // namespace col::test

@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "simulation/job.hpp"
+#include "simulation/plan.hpp"
 #ifdef COL_SIMULATED_NODES
 #include "simulation/nodes_job.hpp"
 #endif
@@ -53,7 +54,12 @@ constexpr auto* simulate = &col::test::simulate_nodes;
 #else
 constexpr auto* simulate = &col::test::simulate_job;
 #endif
-using Seeds = std::vector<std::uint64_t>;
+// With the version of what it is drawn for.
+struct Seed {
+  std::uint64_t number = 0;
+  int draws = col::test::kDraws;
+};
+using Seeds = std::vector<Seed>;
 
 // Threads of ranks that were killed stay: so many jobs in one process.
 constexpr std::size_t kBatch = 250;
@@ -64,7 +70,8 @@ constexpr const char* kUsage =
     "usage: simulated_jobs, or simulated_nodes for launchers of several nodes, or simulated_bugs:\n"
     "  --seed N [--trace FILE]   one job, in this process: for a debugger\n"
     "  --seeds FROM COUNT        many, and what is wrong with any\n"
-    "  --list FILE               those of a file: a number begins each line\n"
+    "  --list FILE               those of a file: a number begins each line; 'draws N' is for those that follow\n"
+    "  --draws N                 as seeds were drawn for version N; it stands before them\n"
     "  --hashes                  say the hash of each trace\n"
     "  --until-wrong             end with the first that is wrong\n"
     "  --bug N                   plant that bug of plant_bugs.sh (simulated_bugs)\n";
@@ -77,12 +84,17 @@ struct Options {
 
 std::string again;  // the command that repeats a seed, without it
 
-void show(std::uint64_t seed, const JobReport& report) {
-  fmt::print("seed {}: {}\n  {:.3f} s, {} turns, {} switches, trace {:016x}{}\n", seed, report.plan,
+std::string text_of(Seed seed) {
+  return seed.draws == col::test::kDraws ? fmt::format("--seed {}", seed.number)
+                                         : fmt::format("--draws {} --seed {}", seed.draws, seed.number);
+}
+
+void show(Seed seed, const JobReport& report) {
+  fmt::print("seed {}: {}\n  {:.3f} s, {} turns, {} switches, trace {:016x}{}\n", seed.number, report.plan,
              static_cast<double>(report.simulated_ns) / 1e9, report.trace_lines, report.switches, report.trace_hash,
              report.had_errors ? ", with errors" : "");
   for (const std::string& problem : report.problems) fmt::print("  WRONG: {}\n", problem);
-  if (!report.problems.empty()) fmt::print("  again: {} --seed {} --trace FILE\n", again, seed);
+  if (!report.problems.empty()) fmt::print("  again: {} {} --trace FILE\n", again, text_of(seed));
   std::fflush(stdout);
 }
 
@@ -113,14 +125,14 @@ struct Counts {
 };
 
 // In a child. Writes what it has counted to `out`.
-[[noreturn]] void run_batch(std::span<const std::uint64_t> seeds, const Options& options, int out) {
+[[noreturn]] void run_batch(std::span<const Seed> seeds, const Options& options, int out) {
   stay_on_one_processor();
   Counts counts;
-  for (const std::uint64_t seed : seeds) {
+  for (const Seed seed : seeds) {
     ::alarm(kMostSeconds);
-    const JobReport report = simulate(seed, nullptr);
+    const JobReport report = simulate(seed.number, seed.draws, nullptr);
     counts.add({1, report.had_faults, report.had_errors, !report.problems.empty()});
-    if (options.shows_hashes) fmt::print("hash {} {:016x}\n", seed, report.trace_hash);
+    if (options.shows_hashes) fmt::print("hash {} {:016x}\n", seed.number, report.trace_hash);
     std::fflush(stdout);
     if (!report.problems.empty()) show(seed, report);
     if (::write(out, &counts, sizeof counts) != sizeof counts) leave(2);
@@ -130,7 +142,7 @@ struct Counts {
 }
 
 // Returns what the batch has counted: if a job ends the process, up to that one.
-Counts run_in_child(std::span<const std::uint64_t> seeds, const Options& options) {
+Counts run_in_child(std::span<const Seed> seeds, const Options& options) {
   int ends[2];
   if (::pipe(ends) != 0) std::exit(2);
   const pid_t child = ::fork();
@@ -146,9 +158,9 @@ Counts run_in_child(std::span<const std::uint64_t> seeds, const Options& options
   int status = -1;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   if (status == 0 && counts.jobs > 0) return counts;
-  const std::uint64_t seed = seeds[std::min(counts.jobs, seeds.size() - 1)];
-  fmt::print("seed {}: the process ended by {}\n  again: {} --seed {} --trace FILE\n", seed,
-             WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "itself", again, seed);
+  const Seed seed = seeds[std::min(counts.jobs, seeds.size() - 1)];
+  fmt::print("seed {}: the process ended by {}\n  again: {} {} --trace FILE\n", seed.number,
+             WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "itself", again, text_of(seed));
   counts.add({1, 0, 0, 1});
   return counts;
 }
@@ -169,7 +181,7 @@ int run_many(const Options& options) {
 [[noreturn]] void run_one(const Options& options) {
   stay_on_one_processor();
   std::FILE* const trace = options.trace.empty() ? nullptr : std::fopen(options.trace.c_str(), "w");
-  const JobReport report = simulate(options.seeds.front(), trace);
+  const JobReport report = simulate(options.seeds.front().number, options.seeds.front().draws, trace);
   show(options.seeds.front(), report);
   if (trace != nullptr) std::fclose(trace);
   leave(report.problems.empty() ? 0 : 1);
@@ -179,20 +191,34 @@ std::uint64_t number(const char* text) {
   return std::strtoull(text, nullptr, 0);
 }
 
+// "draws N" is for what follows.
+void read_list(const char* path, Options& options) {
+  constexpr std::string_view kOfDraws = "draws ";
+  int draws = col::test::kDraws;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(kOfDraws))
+      draws = static_cast<int>(number(line.c_str() + kOfDraws.size()));
+    else if (!line.empty() && line.front() != '#')
+      options.seeds.push_back({number(line.c_str()), draws});
+  }
+}
+
 bool parse(int argc, char** argv, Options& options) {
+  int draws = col::test::kDraws;
   for (int i = 1; i < argc; ++i) {
     const std::string_view name = argv[i];
     const int left = argc - i - 1;
     if (name == "--seed" && left >= 1) {
       options.is_one = true;
-      options.seeds = {number(argv[++i])};
+      options.seeds = {{number(argv[++i]), draws}};
     } else if (name == "--seeds" && left >= 2) {
       const std::uint64_t from = number(argv[++i]), count = number(argv[++i]);
-      for (std::uint64_t seed = from; seed < from + count; ++seed) options.seeds.push_back(seed);
+      for (std::uint64_t seed = from; seed < from + count; ++seed) options.seeds.push_back({seed, draws});
     } else if (name == "--list" && left >= 1) {
-      std::ifstream file(argv[++i]);
-      for (std::string line; std::getline(file, line);)
-        if (!line.empty() && line.front() != '#') options.seeds.push_back(number(line.c_str()));
+      read_list(argv[++i], options);
+    } else if (name == "--draws" && left >= 1) {
+      draws = static_cast<int>(number(argv[++i]));
     } else if (name == "--trace" && left >= 1) {
       options.trace = argv[++i];
     } else if (name == "--hashes") {

@@ -467,7 +467,7 @@ JobReport NodesJob::run() {
 
 }  // namespace
 
-JobReport simulate_nodes(std::uint64_t seed, std::FILE* trace) {
+JobReport simulate_nodes(std::uint64_t seed, int /*draws*/, std::FILE* trace) {
   return (new NodesJob(seed, trace))->run();  // threads of killed nodes may stand in it for ever
 }
 

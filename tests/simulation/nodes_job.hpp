@@ -9,7 +9,7 @@
 
 namespace col::test {
 
-// As simulate_job().
-JobReport simulate_nodes(std::uint64_t seed, std::FILE* trace);
+// As simulate_job(). There is one version of draws.
+JobReport simulate_nodes(std::uint64_t seed, int draws, std::FILE* trace);
 
 }  // namespace col::test

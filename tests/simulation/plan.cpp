@@ -10,9 +10,25 @@
 
 namespace col::test {
 
-JobPlan choose_plan(std::uint64_t seed) {
-  Random random(seed * 2 + 1), more(seed * 2 + 0x1'0000'0001);
+namespace {
+
+void widen(JobPlan& plan, Random& random) {
+  plan.channel = random.one_in(2) ? ChannelKind::plain : ChannelKind::drafting;
+  if (plan.channel == ChannelKind::drafting && plan.hosts == 1 && random.one_in(2))
+    plan.channel = ChannelKind::planting;
+  plan.has_turns = random.one_in(4);
+  plan.records_steps = random.one_in(8);
+  if (random.one_in(12)) plan.mistake = choose_mistake(random, plan.ranks);
+  widen(plan.program, random, plan.ranks, plan.has_turns);
+  for (Step& step : plan.program.steps) step.is_native = step.is_native && plan.channel != ChannelKind::plain;
+}
+
+}  // namespace
+
+JobPlan choose_plan(std::uint64_t seed, int draws) {
+  Random random(seed * 2 + 1), more(seed * 2 + 0x1'0000'0001), wider(seed * 2 + 0x2'0000'0001);
   JobPlan plan;
+  plan.draws = draws;
   plan.ranks = random.from_to(2, 8);
   plan.hosts = random.one_in(2) ? 1 : random.from_to(1, std::min(3, plan.ranks));
   plan.has_pages = !random.one_in(4);
@@ -29,6 +45,7 @@ JobPlan choose_plan(std::uint64_t seed) {
   plan.destroys = more.one_in(3);
   if (!plan.faults.empty() && plan.faults.size() < 3 && more.one_in(4))
     plan.faults.push_back(choose_store_fault(more, plan.ranks, calls, plan.timeout));
+  if (draws >= 2) widen(plan, wider);
   return plan;
 }
 
@@ -45,6 +62,9 @@ std::string describe(const JobPlan& plan) {
   if (plan.has_progress_thread) text += ", progress thread";
   if (plan.is_strict) text += ", strict";
   if (plan.destroys) text += ", destroys groups";
+  if (plan.channel != ChannelKind::plain) text += fmt::format(", {}", backend_of(plan.channel));
+  if (plan.has_turns) text += ", threads take turns";
+  if (plan.mistake) text += ", " + describe(*plan.mistake);
   for (const Fault& fault : plan.faults) text += ", " + describe(fault);
   return text;
 }

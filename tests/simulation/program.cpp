@@ -8,6 +8,8 @@
 
 #include <col/collective.hpp>
 
+#include "simulation/fine_channel.hpp"
+
 namespace col::test {
 namespace {
 
@@ -77,6 +79,22 @@ std::string describe(const Step& step) {
       return fmt::format("ring of {} in group {}", step.count, step.group);
     case Kind::message:
       return fmt::format("message of {} in group {}", step.count, step.group);
+    case Kind::subgroup:
+      return "subgroup";
+    case Kind::any:
+      return fmt::format("{} from any in group {}", step.count, step.group);
+    case Kind::own:
+      return fmt::format("{} to oneself in group {}", step.count, step.group);
+    case Kind::batch:
+      return fmt::format("batch of {} in group {}", step.count, step.group);
+    case Kind::object:
+      return fmt::format("object by {} in group {}", to_string(step.collective), step.group);
+    case Kind::scope:
+      return fmt::format("scope with {} in group {}", to_string(step.collective), step.group);
+    case Kind::again:
+      return fmt::format("{} of {} again and again in group {}", to_string(step.collective), step.count, step.group);
+    case Kind::beside:
+      return fmt::format("two threads in group {}", step.group);
     case Kind::collective:
       break;
   }
@@ -168,16 +186,62 @@ void CallData::expect_collective() {
       expect(count * ranks, [&](std::size_t i) { return value(static_cast<int>(i / count), own * count + i % count); });
       break;
     default:
+      expect_blocks();
       break;
   }
 }
 
+// How much goes from one rank to the other, if each block has a size of its own.
+std::size_t CallData::count_of(int from, int to) const {
+  return step_.count * static_cast<std::size_t>((3 * from + 5 * to + number_) % 4) / 2;
+}
+
+// Of the v-forms: on each rank, the blocks for all ranks follow one another.
+void CallData::expect_blocks() {
+  const Collective c = step_.collective;
+  const bool is_root = rank_ == root_, is_all_to_all = c == Collective::alltoallv;
+  const auto fill_in = [&](std::size_t elements) {
+    for (std::size_t i = 0; i < elements; ++i) in_.push_back(value(rank_, i));
+  };
+  // What this rank has of what another one has, from that place on.
+  const auto expect = [&](int from, std::size_t begin, std::size_t elements) {
+    for (std::size_t i = 0; i < elements; ++i) expected_.push_back(value(from, begin + i));
+  };
+  if (c == Collective::allgatherv || c == Collective::gatherv) {
+    fill_in(count_of(rank_, 0));
+    for (int rank = 0; rank < size_; ++rank) {
+      out_counts_.push_back(count_of(rank, 0));
+      if (c == Collective::allgatherv || is_root) expect(rank, 0, out_counts_.back());
+    }
+  } else if (c == Collective::scatterv || c == Collective::reduce_scatterv || is_all_to_all) {
+    std::size_t whole = 0;
+    for (int rank = 0; rank < size_; ++rank) {
+      const int from = is_all_to_all ? rank_ : root_;
+      if (rank == rank_ && c == Collective::scatterv) expect(root_, whole, count_of(from, rank));
+      for (std::size_t i = 0; rank == rank_ && c == Collective::reduce_scatterv && i < count_of(from, rank); ++i)
+        expected_.push_back(reduced(size_, whole + i));
+      in_counts_.push_back(count_of(from, rank));
+      whole += in_counts_.back();
+    }
+    if (c != Collective::scatterv || is_root) fill_in(whole);
+    for (int from = 0; is_all_to_all && from < size_; ++from) {
+      std::size_t begin = 0;
+      for (int rank = 0; rank < rank_; ++rank) begin += count_of(from, rank);
+      out_counts_.push_back(count_of(from, rank_));
+      expect(from, begin, out_counts_.back());
+    }
+  }
+  out_.assign(expected_.size(), -1);
+}
+
 Options CallData::options() const {
-  return {.op = step_.op, .root = root_};
+  Options options{.op = step_.op, .root = root_};
+  if (step_.is_native) options.algorithm = kOwnAlgorithm;
+  return options;
 }
 
 Call CallData::call() {
-  return {.collective = step_.collective, .in = in_, .out = out_};
+  return {.collective = step_.collective, .in = in_, .out = out_, .in_counts = in_counts_, .out_counts = out_counts_};
 }
 
 void CallData::run(Group& group) {

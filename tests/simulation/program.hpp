@@ -20,7 +20,16 @@ struct Step {
     message,     // from the root to another rank
     split,       // makes the next group of the program, of ranks of equal color
     dup,         // makes the next group, of all ranks
-    await        // of what has been started, all
+    await,       // of what has been started, all
+    // Since the draws of version 2 (plan.hpp):
+    subgroup,  // makes the next group, of ranks in an order of its own
+    any,       // all send to the root, which takes what comes first
+    own,       // messages to oneself
+    batch,     // each rank to each other one, at once
+    object,    // of another size on each rank
+    scope,     // collectives that are started together
+    again,     // a collective with the same buffers, several times
+    beside     // a second thread of each rank sends messages meanwhile
   };
   Kind kind = Kind::collective;
   int group = 0;  // 0: the world
@@ -33,6 +42,9 @@ struct Step {
   ReduceOp op = ReduceOp::sum;
   std::vector<int> colors = {};  // split: by rank of the world
   int pause_us = 0;              // the most that a rank computes before
+  std::vector<int> keys = {};    // split: by rank of the world; subgroup: its ranks, in their order
+  bool is_dropped = false;       // nobody waits for what is started
+  bool is_native = false;        // by the backend's own algorithm, where it has one
 };
 
 struct Program {
@@ -43,6 +55,8 @@ struct Program {
 
 // `more`: for what programs have got later, so that a seed's other choices stay.
 Program choose_program(Random& random, Random& more, int ranks);
+// Adds steps of more kinds. `has_turns`: threads may use one group at once.
+void widen(Program& program, Random& random, int ranks, bool has_turns);
 std::string describe(const Step& step);
 
 // The buffers of one call of one rank, and what they have to hold in the end.
@@ -63,10 +77,13 @@ class CallData {
   std::int64_t value(int rank, std::size_t i) const;
   std::int64_t reduced(int ranks, std::size_t i) const;
   void expect_collective();
+  void expect_blocks();
+  std::size_t count_of(int from, int to) const;
 
   const Step& step_;
   const int number_, rank_, size_, root_;
   std::vector<std::int64_t> in_, out_, expected_;
+  std::vector<std::size_t> in_counts_, out_counts_;  // of blocks of different sizes
   bool checks_ = true;
 };
 

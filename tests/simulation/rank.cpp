@@ -31,13 +31,12 @@ void SimulatedRank::live() noexcept {
 
 void SimulatedRank::run() {
   const JobPlan& plan = around_.plan;
-  std::vector<int> all(static_cast<std::size_t>(plan.ranks));
-  std::iota(all.begin(), all.end(), 0);
   std::optional<Context> context;
-  bool failed = false, has_world = true;
+  const bool comes = !is_wrong(Mistake::Kind::absent);
+  bool failed = !comes, has_world = comes;
   try {
-    call("meet", plan.timeout, [&] { context.emplace(spec("first", all, plan.timeout)); });
-    run_program(*context);
+    if (comes) call("meet", plan.timeout, [&] { context.emplace(first_spec()); });
+    if (comes) run_program(*context);
   } catch (const Error&) {
     failed = true;
     has_world = at_step_ >= plan.program.world_only;
@@ -50,17 +49,40 @@ void SimulatedRank::run() {
   if (others.is_needed && !others.can_shrink) begin_anew(others.survivors);
 }
 
-ContextSpec SimulatedRank::spec(const std::string& job, const std::vector<int>& ranks, Duration timeout) {
+bool SimulatedRank::is_wrong(Mistake::Kind kind) const {
+  const auto& mistake = around_.plan.mistake;
+  return mistake && mistake->rank == rank_ && mistake->kind == kind;
+}
+
+ContextSpec SimulatedRank::first_spec() {
+  const JobPlan& plan = around_.plan;
+  std::vector<int> all(static_cast<std::size_t>(plan.ranks));
+  std::iota(all.begin(), all.end(), 0);
+  Told told{.rank = rank_, .size = plan.ranks};
+  if (is_wrong(Mistake::Kind::twice)) told.rank = plan.mistake->instead;
+  if (is_wrong(Mistake::Kind::world_size)) told.size = plan.mistake->instead;
+  return spec(is_wrong(Mistake::Kind::job) ? "another" : "first", all, told, plan.timeout);
+}
+
+ContextSpec SimulatedRank::spec(const std::string& job, const std::vector<int>& ranks, Told told, Duration timeout) {
   const JobPlan& plan = around_.plan;
   const auto self = std::find(ranks.begin(), ranks.end(), rank_);
   const auto store = make_tcp_store(kStoreHost, kStorePort, kStoreToken, timeout);
-  const auto rank = static_cast<int>(self - ranks.begin()), size = static_cast<int>(ranks.size());
-  if (plan.meets) return ContextSpec::meet(store, rank, size, job, timeout);
+  Interrupt interrupt;
+  if (plan.draws >= 2)
+    interrupt = [this] {
+      if (around_.truth.take_interrupt(rank_)) throw Interrupted();
+    };
+  if (plan.meets) {
+    ContextSpec met = ContextSpec::meet(store, told.rank, told.size, job, timeout, interrupt);
+    met.serialize = plan.has_turns;
+    return met;
+  }
   const int host = plan.host_of(rank_);
   const auto is_here = [&](int one) { return plan.host_of(one) == host; };
   ContextSpec spec;
-  spec.rank = rank;
-  spec.world_size = size;
+  spec.rank = told.rank;
+  spec.world_size = told.size;
   spec.local_rank = static_cast<int>(std::count_if(ranks.begin(), self, is_here));
   spec.local_world_size = static_cast<int>(std::count_if(ranks.begin(), ranks.end(), is_here));
   spec.job_id = job;
@@ -71,6 +93,8 @@ ContextSpec SimulatedRank::spec(const std::string& job, const std::vector<int>& 
     spec.control = page;
   }
   spec.timeout = timeout;
+  spec.interrupt = std::move(interrupt);
+  spec.serialize = plan.has_turns;
   return spec;
 }
 
@@ -94,6 +118,11 @@ void SimulatedRank::call(const std::string& what, Duration budget, const Do& act
     if (is_in_group) around_.checks.names_somebody(rank_, what, error, begun);
     broken_ = error.group();
     throw;
+  } catch (const Interrupted&) {
+    simulator.note("interrupted");
+    around_.checks.time(rank_, what, counts_from_, budget);
+    around_.checks.interrupted();
+    throw Error(ErrorCode::aborted, "interrupted");
   }
   around_.checks.time(rank_, what, counts_from_, budget);
 }
@@ -102,10 +131,19 @@ void SimulatedRank::call(const std::string& what, Duration budget, const Do& act
 
 void SimulatedRank::run_program(Context& context) {
   call("init", around_.plan.timeout, [&] {
-    groups_.push_back(context.init_group({.rank = rank_, .world_size = around_.plan.ranks, .backend_name = kBackend}));
+    std::string backend(backend_of(around_.plan.channel));
+    if (is_wrong(Mistake::Kind::backend))
+      backend = backend_of(around_.plan.channel == ChannelKind::plain ? ChannelKind::drafting : ChannelKind::plain);
+    if (is_wrong(Mistake::Kind::unknown)) backend = "nowhere";
+    const ContextSpec& own = context.spec();
+    groups_.push_back(
+        context.init_group({.rank = own.rank, .world_size = own.world_size, .backend_name = std::move(backend)}));
+    if (around_.plan.records_steps) groups_.front().record_trace(true);
   });
   const auto steps = static_cast<int>(around_.plan.program.steps.size());
   for (at_step_ = 0; at_step_ < steps; ++at_step_) run_step(at_step_);
+  if (around_.plan.records_steps && groups_.front().size() > 1 && groups_.front().trace().empty())
+    around_.checks.problem(fmt::format("rank {}: no step is recorded", rank_));
 }
 
 void SimulatedRank::run_step(int number) {
@@ -119,22 +157,37 @@ void SimulatedRank::run_step(int number) {
   if (step.kind == Step::Kind::await) return await_started();
   if (step.kind == Step::Kind::dup) return make([](Group& world) { return world.dup(); });
   if (step.kind == Step::Kind::split)
-    return make([&](Group& world) { return world.split(step.colors[static_cast<std::size_t>(rank_)]); });
+    return make([&](Group& world) {
+      return world.split(step.colors[static_cast<std::size_t>(rank_)],
+                         step.keys.empty() ? 0 : step.keys[static_cast<std::size_t>(rank_)]);
+    });
+  if (step.kind == Step::Kind::subgroup)
+    return make([&](Group& world) { return world.subgroup(step.keys, fmt::format("sub {}", number)); });
   Group& group = groups_[static_cast<std::size_t>(step.group)];
+  if (!group) return;
+  if (WideCall::is_one(step)) return run_wide(step, number, what, group);
   kept_.push_back(std::make_unique<CallData>(step, number, group));
   CallData& data = *kept_.back();
   if (!step.is_started) {
     call(
         what, timeout, [&] { data.run(group); }, true);
-    around_.checks.data(rank_, what, data);
+    around_.checks.data(rank_, what, data.problem());
     return;
   }
   Work work;
   call(
       what, timeout, [&] { work = data.start(group); }, true);
+  if (step.is_dropped) return;
   if (step.continues) work = continued(work);
   started_.push_back({std::move(work), std::move(kept_.back()), what, step.is_tested});
   kept_.pop_back();
+}
+
+void SimulatedRank::run_wide(const Step& step, int number, const std::string& what, Group& group) {
+  WideCall& wide = *wide_.emplace_back(std::make_unique<WideCall>(step, number, group));
+  call(
+      what, wide.waits() * around_.plan.timeout, [&] { wide.run(group); }, true);
+  around_.checks.data(rank_, what, wide.problem());
 }
 
 // Ends when a function has been called with the end of the operation, by the progress thread.
@@ -163,14 +216,45 @@ void SimulatedRank::await(Started& one) {
 // In an order of its own.
 void SimulatedRank::await_started() {
   while (!started_.empty()) {
+    if (around_.plan.draws >= 2 && around_.simulator.choices().one_in(4)) {
+      if (await_several()) return;
+      continue;
+    }
     auto one = started_.begin();
     std::advance(one, around_.simulator.choices().below(started_.size()));
     const std::string what = "wait for " + one->what;
     call(
         what, around_.plan.timeout, [&] { await(*one); }, true);
-    around_.checks.data(rank_, what, *one->data);
+    around_.checks.data(rank_, what, one->data->problem());
     started_.erase(one);
   }
+}
+
+// All at once, or the first that ends. Returns whether none is left.
+bool SimulatedRank::await_several() {
+  std::vector<Work> works;
+  for (const Started& one : started_) works.push_back(one.work);
+  // Each has a turn to wait for, too.
+  const Duration timeout = (around_.plan.has_turns ? 2 : 1) * around_.plan.timeout;
+  if (around_.simulator.choices().one_in(2)) {
+    std::optional<std::size_t> ended;
+    call(
+        "wait for any", timeout, [&] { ended = wait_any(works); }, true);
+    const auto one = std::next(started_.begin(), static_cast<std::ptrdiff_t>(*ended));
+    around_.checks.data(rank_, "any: " + one->what, one->data->problem());
+    started_.erase(one);
+    return started_.empty();
+  }
+  const Duration glance = around_.plan.timeout / 8;
+  call(
+      "wait for all", static_cast<int>(works.size()) * timeout + glance,
+      [&] {
+        if (!wait_all(works, glance)) wait_all(works);
+      },
+      true);
+  for (const Started& one : started_) around_.checks.data(rank_, "all: " + one.what, one.data->problem());
+  started_.clear();
+  return true;
 }
 
 // ---- Its end, and what comes after
@@ -186,6 +270,8 @@ void SimulatedRank::leave(Context& context) {
   } catch (const Error& error) {
     around_.simulator.note("error", error.what());
     around_.checks.error(rank_, "finalize", error, groups_, Simulator::kBegin);
+  } catch (const Interrupted&) {
+    around_.checks.interrupted();
   }
   groups_.clear();  // only now: a handle that goes tells the others nothing
   for (Started& one : started_) kept_.push_back(std::move(one.data));
@@ -215,9 +301,11 @@ void SimulatedRank::shrink_world(const std::vector<int>& survivors) {
 
 void SimulatedRank::begin_anew(const std::vector<int>& survivors) {
   call("next job", kTimeoutAfterwards, [&] {
-    Context context(spec("after", survivors, kTimeoutAfterwards));
-    const int rank = context.spec().rank, size = context.spec().world_size;
-    use(context.init_group({.rank = rank, .world_size = size, .backend_name = kBackend}));
+    const auto self = std::find(survivors.begin(), survivors.end(), rank_);
+    const Told told{.rank = static_cast<int>(self - survivors.begin()), .size = static_cast<int>(survivors.size())};
+    Context context(spec("after", survivors, told, kTimeoutAfterwards));
+    use(context.init_group(
+        {.rank = told.rank, .world_size = told.size, .backend_name = std::string(backend_of(around_.plan.channel))}));
     context.finalize();
   });
 }

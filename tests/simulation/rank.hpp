@@ -12,12 +12,13 @@
 #include "simulation/checks.hpp"
 #include "simulation/muster.hpp"
 #include "simulation/plan.hpp"
+#include "simulation/program.hpp"
 #include "simulation/simulator.hpp"
+#include "simulation/wide_call.hpp"
 
 namespace col::test {
 
-// The backend of its groups, and where its store is.
-inline constexpr const char* kBackend = "simulated";
+// Where its store is.
 inline constexpr const char* kStoreHost = "127.0.0.1";
 inline constexpr const char* kStoreToken = "token";
 inline constexpr int kStorePort = 4711;
@@ -48,12 +49,20 @@ class SimulatedRank {
   };
 
   void run();
-  // Its place in the job of these ranks.
-  ContextSpec spec(const std::string& job, const std::vector<int>& ranks, Duration timeout);
+  // What it believes to be.
+  struct Told {
+    int rank = 0, size = 1;
+  };
+  bool is_wrong(Mistake::Kind kind) const;
+  // Its place in the first job, with its mistake if it makes one; and in any job of these ranks.
+  ContextSpec first_spec();
+  ContextSpec spec(const std::string& job, const std::vector<int>& ranks, Told told, Duration timeout);
   void run_program(Context& context);
   void run_step(int number);
   Work continued(Work work);
+  void run_wide(const Step& step, int number, const std::string& what, Group& group);
   void await_started();
+  bool await_several();
   void await(Started& one);
   void leave(Context& context);
   void destroy_groups(Context& context);
@@ -71,6 +80,7 @@ class SimulatedRank {
   std::vector<Group> groups_;
   std::list<Started> started_;
   std::list<std::unique_ptr<CallData>> kept_;  // until the groups are destroyed
+  std::list<std::unique_ptr<WideCall>> wide_;  // likewise
   int at_step_ = -1;
   std::string broken_;                // the group that has failed
   Simulator::Time counts_from_ = {};  // since then, the call that goes on has its budget

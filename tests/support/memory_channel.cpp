@@ -58,6 +58,7 @@ struct Member {
   int posts = 0;
   bool entered = false;
   bool closed = false;
+  std::int64_t pid = 0;                     // since it has entered
   std::vector<Clock::time_point> closings;  // by rank: when this one hears that it has closed
   std::vector<Abort> aborts;
 };
@@ -123,7 +124,7 @@ std::string describe_options(const MemoryOptions& options) {
                      options.seed);
 }
 
-class MemoryChannel final : public Channel {
+class MemoryChannel final : public Channel, public MemoryExtras {
  public:
   MemoryChannel(const ConnectRequest& request, std::shared_ptr<Hub> hub, const MemoryOptions& options)
       : group_(request.group),
@@ -131,10 +132,7 @@ class MemoryChannel final : public Channel {
         hub_(std::move(hub)),
         options_(options),
         network_(network_of(options)) {
-    for (int rank = 0; rank < size(); ++rank) {
-      const auto place = static_cast<std::size_t>(rank);
-      pids_.push_back(place < request.peers.size() ? request.peers[place].pid : rank);
-    }
+    for (const PeerInfo& peer : request.peers) pids_.push_back(peer.pid);
   }
   ~MemoryChannel() override {
     const Lock lock(hub_->mutex);
@@ -199,6 +197,22 @@ class MemoryChannel final : public Channel {
     }
   }
 
+  bool take_at_once(int peer, std::uint64_t slot, TensorView data) noexcept override {
+    const Lock lock(hub_->mutex);
+    if (cause_ || !self().receives.empty()) return false;
+    const auto now = Clock::now();
+    auto& inbox = self().inbox;
+    const auto message = std::find_if(inbox.begin(), inbox.end(), [&](const Message& one) {
+      return one.from == peer && one.arrives <= now && stream_of(one.slot) == stream_of(slot);
+    });
+    if (message == inbox.end() || message->slot != slot || message->bytes.size() != data.bytes()) return false;
+    if (!message->bytes.empty()) std::memcpy(data.data, message->bytes.data(), message->bytes.size());
+    Hub::end(hub_->member(peer), message->send, rank_);
+    inbox.erase(message);
+    hub_->changed.notify_all();
+    return true;
+  }
+
   std::span<const NativeEntry> native_entries() const override { return {}; }
   Ticket start_native(const Request&, WaitContext&) override {
     const Lock lock(hub_->mutex);
@@ -215,7 +229,11 @@ class MemoryChannel final : public Channel {
 
   Member& self() const { return hub_->member(rank_); }
   int size() const { return static_cast<int>(hub_->members.size()); }
-  std::int64_t pid_of(int rank) const { return pids_[static_cast<std::size_t>(rank)]; }
+  // 0: it has not come yet, and nobody has said who it will be.
+  std::int64_t pid_of(int rank) const {
+    const auto place = static_cast<std::size_t>(rank);
+    return place < pids_.size() ? pids_[place] : hub_->member(rank).pid;
+  }
 
   Error error(ErrorCode code, const std::string& text, int rank = -1) const {
     return Error(code, fmt::format("{} ({})", text, describe_options(options_)), group_, rank);
@@ -243,7 +261,7 @@ class MemoryChannel final : public Channel {
 
   // When `peer` has what this rank says now.
   Clock::time_point arrival(int peer) {
-    if (network_ != nullptr) return network_->arrival(pid_of(rank_), pid_of(peer));
+    if (network_ != nullptr) return network_->arrival(pid_of(rank_), pid_of(peer) != 0 ? pid_of(peer) : pid_of(rank_));
     const Duration longest = std::max(options_.longest_delay, Duration::zero());
     if (longest == Duration::zero()) return Clock::now();
     return Clock::now() + Duration(std::uniform_int_distribution<Duration::rep>(0, longest.count())(hub_->random));
@@ -289,7 +307,7 @@ class MemoryChannel final : public Channel {
 
   bool has_closed(int peer, Clock::time_point now) const {
     if (self().closings[static_cast<std::size_t>(peer)] <= now) return true;
-    return network_ != nullptr && network_->is_lost(pid_of(rank_), pid_of(peer));
+    return network_ != nullptr && pid_of(peer) != 0 && network_->is_lost(pid_of(rank_), pid_of(peer));
   }
   int who_closed(int peer, Clock::time_point now) const {
     if (peer != kAnyPeer) return has_closed(peer, now) ? peer : -1;
@@ -362,8 +380,7 @@ class MemoryBackend final : public BackendFactory {
     }
     const auto hub = find_hub(request);
     Lock lock(hub->mutex);
-    hub->member(request.rank).entered = true;
-    hub->changed.notify_all();
+    enter(*hub, request.rank);
     const auto all_entered = [&] {
       return std::all_of(hub->members.begin(), hub->members.end(), [](const Member& one) { return one.entered; });
     };
@@ -381,7 +398,21 @@ class MemoryBackend final : public BackendFactory {
     return std::make_unique<MemoryChannel>(request, hub, options_);
   }
 
+  std::unique_ptr<Channel> connect_at_once(const ConnectRequest& request) {
+    const auto hub = find_hub(request);
+    const Lock lock(hub->mutex);
+    enter(*hub, request.rank);
+    return std::make_unique<MemoryChannel>(request, hub, options_);
+  }
+
  private:
+  // Requires: the hub's mutex is held.
+  static void enter(Hub& hub, int rank) {
+    hub.member(rank).entered = true;
+    hub.member(rank).pid = core::own_pid();
+    hub.changed.notify_all();
+  }
+
   // A rank that has not entered, and whose connection has ended.
   int who_is_gone(Hub& hub, const ConnectRequest& request) const {
     Network* const network = options_.network ? options_.network() : nullptr;
@@ -414,6 +445,10 @@ class MemoryBackend final : public BackendFactory {
 
 std::unique_ptr<BackendFactory> make_memory_backend(MemoryOptions options) {
   return std::make_unique<MemoryBackend>(std::move(options));
+}
+
+std::unique_ptr<Channel> connect_at_once(BackendFactory& memory, const ConnectRequest& request) {
+  return static_cast<MemoryBackend&>(memory).connect_at_once(request);
 }
 
 void register_memory_backend(const MemoryOptions& options) {

@@ -44,6 +44,18 @@ struct MemoryOptions {
 
 std::unique_ptr<BackendFactory> make_memory_backend(MemoryOptions options = {});
 
+// What a channel of that backend can do besides, for channels that have it inside.
+class MemoryExtras {
+ public:
+  virtual ~MemoryExtras() = default;
+  // As ImmediateExtension::receive_at_once().
+  virtual bool take_at_once(int peer, std::uint64_t slot, TensorView data) noexcept = 0;
+};
+
+// The channel of a group whose ranks need not wait for one another: they have come, or will. `memory`: made by
+// make_memory_backend(). Reads group, rank, size and token of the request.
+std::unique_ptr<Channel> connect_at_once(BackendFactory& memory, const ConnectRequest& request);
+
 // Registers it under options.name, once per process and name.
 void register_memory_backend(const MemoryOptions& options = {});
 
