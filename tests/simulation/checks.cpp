@@ -13,6 +13,20 @@ namespace {
 // How late after its deadline a call may end: a slice, and what it asks the store to find the culprit.
 constexpr Duration kSlack = std::chrono::milliseconds(1500);
 
+// What a rank may hear if one comes to the meeting with other words, and nothing else is wrong.
+bool fits(ErrorCode code, Mistake::Kind kind) {
+  switch (kind) {
+    case Mistake::Kind::absent:
+      return code == ErrorCode::timeout;
+    case Mistake::Kind::twice:
+      return code == ErrorCode::mismatch || code == ErrorCode::already_initialized || code == ErrorCode::timeout;
+    case Mistake::Kind::unknown:
+      return code == ErrorCode::unavailable;
+    default:
+      return code == ErrorCode::mismatch || code == ErrorCode::timeout;
+  }
+}
+
 // In the job; -1: the error names nobody.
 int culprit_of(const Error& error, const std::vector<Group>& groups) {
   if (error.world_rank() >= 0 || error.rank() < 0) return error.world_rank();
@@ -50,7 +64,11 @@ void Checks::error(int rank, const std::string& what, const Error& error, const 
                       error.code() == ErrorCode::aborted || error.code() == ErrorCode::io;
   const bool may_differ = mistake_ && (error.code() == ErrorCode::mismatch || error.code() == ErrorCode::unavailable ||
                                        error.code() == ErrorCode::already_initialized);
-  if (!may_be && !may_differ) problem(fmt::format("{}: unexpected {}", who, error.what()));
+  if (mistake_ && !truth_.any()) {
+    if (!fits(error.code(), mistake_->kind)) problem(fmt::format("{}: unexpected {}", who, error.what()));
+    if (mistake_->kind == Mistake::Kind::absent && culprit_of(error, groups) != mistake_->rank)
+      problem(fmt::format("{}: who is absent is not named: {}", who, error.what()));
+  } else if (!may_be && !may_differ) problem(fmt::format("{}: unexpected {}", who, error.what()));
   // A rank that waits for a store that does not answer holds others up. One that has stood still itself past its
   // deadline finds the others gone. And where a link is silent, the ranks at its ends wait for each other: of a circle,
   // the first is named. One that comes late finds that

@@ -21,6 +21,9 @@ void widen(JobPlan& plan, Random& random) {
   if (random.one_in(12)) plan.mistake = choose_mistake(random, plan.ranks);
   widen(plan.program, random, plan.ranks, plan.has_turns);
   for (Step& step : plan.program.steps) step.is_native = step.is_native && plan.channel != ChannelKind::plain;
+  const auto calls = static_cast<int>(plan.program.steps.size()) * plan.ranks;
+  if (!plan.faults.empty() && plan.faults.size() < 3 && random.one_in(8))
+    plan.faults.push_back(choose_interrupt(random, plan.ranks, calls));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ using std::chrono::milliseconds;
 constexpr Duration kVotingTime = milliseconds(300);
 // When rank 0 starts a new attempt, it removes an older refusal. It gets this long to do so.
 constexpr Duration kStaleRefusal = milliseconds(300);
-// How long one that has given up another backend may take to come with this one.
+// How long one that has given up another backend may take to come with this one, at most.
 constexpr Duration kStaleAnnouncement = milliseconds(2000);
 // When a waiting rank first looks which others have come. It is later if there are many ranks. And the longest time
 // between looks.
@@ -143,6 +143,7 @@ class Attempt {
   Roster lead();
   bool gather();
   void collect(int world_size);
+  bool has_had_time() const;
   bool still_there();
   Roster answer();
   [[noreturn]] void refuse();
@@ -163,6 +164,7 @@ class Attempt {
   const MeetingHelp& help_;
   Deadline::Clock::time_point started_;
   std::map<int, Member> members_;  // those that have been seen
+  std::map<int, Member> gave_up_;  // those that could not use another backend, and may come with this one
   bool announced_ = false;
   std::optional<std::string> expected_;  // what stands in place of the announcement
   Duration look_interval_;
@@ -256,12 +258,18 @@ void Attempt::collect(int world_size) {
     calls.push_back({.kind = Kind::get, .key = member_key(rank)});
     ranks.push_back(rank);
   }
+  gave_up_.clear();
   ask(calls, [&](std::size_t i) {
     if (!calls[i].answer) return true;
     Member member = Member::decode(*calls[i].answer);
-    if (!gave_up_another(member, self_.backend)) members_.emplace(ranks[i], std::move(member));
+    (gave_up_another(member, self_.backend) ? gave_up_ : members_).insert_or_assign(ranks[i], std::move(member));
     return true;
   });
+}
+
+// One that has given up another backend would have come by now. It has long stood there when the others give up.
+bool Attempt::has_had_time() const {
+  return Deadline::Clock::now() - started_ > std::min<Duration>(kStaleAnnouncement, wait_.deadline().budget() / 2);
 }
 
 std::vector<int> Attempt::missing() const {
@@ -347,7 +355,7 @@ bool Attempt::gather() {
         }
         Member& member = *read;
         // Of an earlier attempt, unless it stands for long.
-        if (gave_up_another(member, self_.backend) && Deadline::Clock::now() - started_ < kStaleAnnouncement) {
+        if (gave_up_another(member, self_.backend) && !has_had_time()) {
           is_stale = true;
           return true;
         }
@@ -515,6 +523,9 @@ std::optional<std::string> Attempt::look() {
     collect(self_.world_size);
   else if (!heard_ && looked)  // a word that was taken back has been heard: those who give up with its speaker use it
     speak_for_rank_0();
+  // It refuses for all others, but nobody for it.
+  if (members_.count(0) == 0 && gave_up_.count(0) != 0 && has_had_time())
+    return encode_error(*disagreement(group_, gave_up_));
   describe_missing();
   return std::nullopt;
 }
