@@ -57,7 +57,11 @@ class Truth {
   // A rank begins a call. Returns how late it is to be.
   Duration count_call(int rank);
   // Called by that function of the rank. Returns whether it is to throw.
-  bool take_interrupt(int rank) { return std::exchange(of(rank).is_interrupted, false); }
+  bool take_interrupt(int rank) {
+    const bool is_interrupted = std::exchange(of(rank).is_interrupted, false);
+    was_any_interrupted_ = was_any_interrupted_ || is_interrupted;
+    return is_interrupted;
+  }
   // From now on nothing is wrong any more but with the ranks that have ended.
   void mend();
 
@@ -76,6 +80,7 @@ class Truth {
   // True if something was wrong with that rank, or with a connection of it.
   bool may_be_blamed(int rank) const;
   bool any() const { return any_; }  // of any kind
+  bool was_any_interrupted() const { return was_any_interrupted_; }
   bool is_any_silent() const { return !cuts_.empty(); }
   // True if ranks have been killed, and nothing else was wrong: then each error can say which.
   bool are_all_kills() const { return any_ && are_all_kills_; }
@@ -105,7 +110,7 @@ class Truth {
   int store_troubles_ = 0;          // now
   Time store_trouble_ended_ = {};
   bool is_mute_ = false, is_slow_ = false, had_store_trouble_ = false, any_ = false, are_all_kills_ = true,
-       is_mended_ = false;
+       is_mended_ = false, was_any_interrupted_ = false;
 };
 
 }  // namespace col::test

@@ -101,11 +101,10 @@ class FineChannel : public Channel, public ImmediateExtension, public backend::H
     if (rank_ != request.root) return {inner_->post_recv(request.root, request.fingerprint, request.out)};
     const std::size_t bytes = request.out.bytes();
     for (int rank = 0; rank < size_; ++rank) {
-      const auto* const block =
-          static_cast<const std::byte*>(request.in.data) + static_cast<std::size_t>(rank) * bytes;
+      const auto* const block = static_cast<const std::byte*>(request.in.data) + static_cast<std::size_t>(rank) * bytes;
       if (rank != rank_)
-        messages.push_back(inner_->post_send(
-            rank, request.fingerprint, ConstTensorView(block, request.out.count, request.out.dtype)));
+        messages.push_back(
+            inner_->post_send(rank, request.fingerprint, ConstTensorView(block, request.out.count, request.out.dtype)));
       else if (bytes > 0 && block != request.out.data)
         std::copy_n(block, bytes, static_cast<std::byte*>(request.out.data));
     }

@@ -22,8 +22,8 @@ Mistake choose_mistake(Random& random, int ranks) {
 }
 
 std::string describe(const Mistake& mistake) {
-  constexpr std::array kNames = {"another world size", "another rank", "absent", "another job", "another backend",
-                                 "an unknown backend"};
+  constexpr std::array kNames = {"another world size", "another rank",    "absent",
+                                 "another job",        "another backend", "an unknown backend"};
   std::string text = fmt::format("mistake of {}: {}", mistake.rank, kNames[static_cast<std::size_t>(mistake.kind)]);
   if (mistake.instead > 0 || mistake.kind == Kind::twice) text += fmt::format(" {}", mistake.instead);
   return text;

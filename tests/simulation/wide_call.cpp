@@ -73,7 +73,7 @@ int WideCall::waits() const {
     case Kind::again:
       return kTimes;
     case Kind::beside:
-      return 6;  // each of the calls has a turn to wait for, and the other thread's end comes after
+      return 12;  // each of the calls has a turn to wait for, and the other thread's messages come after
     default:
       return 1;
   }
@@ -83,7 +83,8 @@ int WideCall::waits() const {
 WideCall::Numbers WideCall::values(int from, int to, std::size_t count) const {
   Numbers numbers;
   for (std::size_t i = 0; i < count; ++i)
-    numbers.push_back(100'000'000LL * (number_ + 1) + 1'000'000 * from + 10'000 * to + static_cast<std::int64_t>(i % 997));
+    numbers.push_back(100'000'000LL * (number_ + 1) + 1'000'000 * from + 10'000 * to +
+                      static_cast<std::int64_t>(i % 997));
   return numbers;
 }
 
@@ -230,26 +231,34 @@ void WideCall::run_again(Group& group) {
   }
 }
 
-// The other one passes messages around, and never waits for long, so that both have their turns.
+// The other one passes messages around, and waits for a moment only as long as the first has calls to make, so that
+// both have their turns. Then it waits like any other, and the library knows for whom.
 void WideCall::run_beside(Group& group) {
   Numbers& own = buffer(values(rank_, 0, 16));
   Numbers& into = empty(16);
+  Numbers& sum = buffer({rank_, 1});
+  bool is_alone = false;  // of threads of which one runs at a time
   const auto pass_around = [&, group]() mutable {
     const int next = (rank_ + 1) % size_, before = (rank_ + size_ - 1) % size_;
     try {
       const Deadline deadline = Deadline::after(group.timeout());
       for (int round = 0; round < kBesideRounds && !deadline.expired(); ++round) {
         std::array works = {group.irecv(into, before, {.tag = tag_}), group.isend(own, next, {.tag = tag_})};
-        while (!wait_all(works, kGlance) && !deadline.expired()) core::yield();
+        bool have_ended = false;
+        while (!have_ended && !is_alone && !deadline.expired()) {
+          have_ended = wait_all(works, kGlance);
+          core::yield();
+        }
+        if (!have_ended && is_alone) wait_all(works);
       }
     } catch (const std::exception&) {  // the first thread hears of it
     }
   };
-  Numbers& sum = buffer({rank_, 1});
   const SecondThread second(pass_around);
   group.barrier();
   group.allreduce(sum);
   expect(sum, {static_cast<std::int64_t>(size_) * (size_ - 1) / 2, size_}, "a sum beside messages");
+  is_alone = true;
 }
 
 }  // namespace col::test

@@ -346,24 +346,23 @@ bool Attempt::gather() {
   }
   std::size_t absent = calls.size() - 1;
   describe_missing();
-  const bool all =
-      absent == 0 || ask_until_look(calls, [&](std::size_t i) {
-        std::optional<Member> read = readable(*calls[i].answer);
-        if (!read) {
-          unreadable = ranks[i];
-          return false;
-        }
-        Member& member = *read;
-        // Of an earlier attempt, unless it stands for long.
-        if (gave_up_another(member, self_.backend) && !has_had_time()) {
-          is_stale = true;
-          return true;
-        }
-        odd = odd || !agree(self_, member);
-        members_.emplace(ranks[i], std::move(member));
-        if (ranks[i] < size) --absent;
-        return !odd && absent > 0;
-      });
+  const bool all = absent == 0 || ask_until_look(calls, [&](std::size_t i) {
+                     std::optional<Member> read = readable(*calls[i].answer);
+                     if (!read) {
+                       unreadable = ranks[i];
+                       return false;
+                     }
+                     Member& member = *read;
+                     // Of an earlier attempt, unless it stands for long.
+                     if (gave_up_another(member, self_.backend) && !has_had_time()) {
+                       is_stale = true;
+                       return true;
+                     }
+                     odd = odd || !agree(self_, member);
+                     members_.emplace(ranks[i], std::move(member));
+                     if (ranks[i] < size) --absent;
+                     return !odd && absent > 0;
+                   });
   if (unreadable >= 0) refuse_unreadable(unreadable);
   if (odd) refuse();
   // What stands there is soon replaced. Nobody answers rank 0: this waits a moment.
