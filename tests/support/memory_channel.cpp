@@ -305,19 +305,26 @@ class MemoryChannel final : public Channel, public MemoryExtras {
     return std::nullopt;
   }
 
-  bool has_closed(int peer, Clock::time_point now) const {
-    if (self().closings[static_cast<std::size_t>(peer)] <= now) return true;
+  bool has_left(int peer, Clock::time_point now) const {
+    return self().closings[static_cast<std::size_t>(peer)] <= now;
+  }
+  bool is_lost(int peer) const {
     return network_ != nullptr && pid_of(peer) != 0 && network_->is_lost(pid_of(rank_), pid_of(peer));
   }
+  // From any: the first that is lost, or the last if all have left.
   int who_closed(int peer, Clock::time_point now) const {
-    if (peer != kAnyPeer) return has_closed(peer, now) ? peer : -1;
+    if (peer != kAnyPeer) return has_left(peer, now) || is_lost(peer) ? peer : -1;
     int gone = -1;
+    bool have_all_left = true;
     for (int rank = 0; rank < size(); ++rank) {
       if (rank == rank_) continue;
-      if (!has_closed(rank, now)) return -1;
+      if (!has_left(rank, now)) {
+        if (is_lost(rank)) return rank;
+        have_all_left = false;
+      }
       gone = rank;
     }
-    return gone;
+    return have_all_left ? gone : -1;
   }
 
   // Whether a message from `peer` has been sent and has not arrived by `now`.

@@ -126,7 +126,11 @@ struct Work::Handle {
   bool has_ended() const;
   std::optional<Error> error() const;
   Duration timeout() const;
-  WaitContext waiting(Deadline deadline) const;
+  WaitContext waiting(Deadline deadline, WaitObserver* observer = nullptr) const;
+  // For a wait that only tests it: tells others for whom this rank waits, and that it waits no more. Nothing while
+  // another thread uses the group.
+  void say_whom_it_awaits(Duration waited);
+  void withdraw() noexcept;
   // Throws invalid_argument if an open scope of coalesce() holds it back.
   void refuse_collected() const;
   // For an operation whose time is over: throws its error, or the timeout.

@@ -141,6 +141,23 @@ TEST_CASE("rendezvous: a rank that could not use another backend may come with t
   col::test::check_all_good(outcomes);
 }
 
+// It may come with theirs for two seconds.
+TEST_CASE("rendezvous: a rank that could not use another backend, and does not come with this one, is named",
+          "[group][rest]") {
+  for (const int odd : {0, 2}) {
+    const auto outcomes = col::test::run_threads(3, [&](int rank, col::Context& context) {
+      if (rank == odd)
+        decline(rank, 3, "elsewhere", context);
+      else
+        context.init_group(stuck(rank, 3));
+    });
+    INFO("odd one: " << odd);
+    check_ended(outcomes,
+                {ErrorCode::unavailable, odd, {"it has no card; or name a backend", fmt::format("rank {} (pid", odd)}},
+                odd == 0 ? std::vector{1, 2} : std::vector{0, 1});
+  }
+}
+
 TEST_CASE("rendezvous: a rank beyond the world that others believe in is found", "[group]") {
   // Rank 2 was told of a world of three, ranks 0 and 1 of two: they could meet without it.
   const auto outcomes = col::test::run_threads(3, [&](int rank, col::Context& context) {

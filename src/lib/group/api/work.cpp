@@ -1,6 +1,8 @@
 // Handles of operations that have been started.
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <functional>
 #include <ranges>
 #include <utility>
 
@@ -16,6 +18,34 @@ namespace {
 
 // Of what follows nothing that has a timeout.
 constexpr Duration kDefaultThenTimeout = std::chrono::minutes(5);
+
+// Of a wait that tests several operations: what it calls when it lasts, and when it has ended well.
+class LongWait final : public WaitObserver {
+ public:
+  LongWait(std::function<void(Duration waited)> lasts, std::function<void()> ends)
+      : lasts_(std::move(lasts)), ends_(std::move(ends)) {}
+  ~LongWait() {
+    if (has_lasted_ && std::uncaught_exceptions() <= exceptions_) ends_();
+  }
+  LongWait(const LongWait&) = delete;
+  LongWait& operator=(const LongWait&) = delete;
+
+  bool on_slow(Duration waited) override {
+    has_lasted_ = true;
+    try {
+      lasts_(waited);
+    } catch (const Error&) {  // the next test says what is wrong
+    }
+    return false;
+  }
+  void on_timeout(Duration /*budget*/) override {}
+
+ private:
+  const std::function<void(Duration waited)> lasts_;
+  const std::function<void()> ends_;
+  const int exceptions_ = std::uncaught_exceptions();
+  bool has_lasted_ = false;
+};
 
 // For a wait that breaks no group: nobody else takes what an interrupt has thrown, and it must not pass for the cause
 // of a later error.
@@ -39,8 +69,8 @@ Duration Work::Handle::timeout() const {
   return after ? after->timeout() : pending->timeout;
 }
 
-WaitContext Work::Handle::waiting(Deadline deadline) const {
-  return state ? state->core().waiting(deadline) : WaitContext(deadline);
+WaitContext Work::Handle::waiting(Deadline deadline, WaitObserver* observer) const {
+  return state ? state->core().waiting(deadline, observer) : WaitContext(deadline, nullptr, nullptr, observer);
 }
 
 // Nothing is locked: an operation that has ended stays as it is.
@@ -134,6 +164,28 @@ bool Work::Handle::await_function(Duration budget) {
       after->await_for(wait, budget);
   });
   return throw_or_tell();
+}
+
+void Work::Handle::say_whom_it_awaits(Duration waited) {
+  if (after || has_ended() || state->access().is_destroyed()) return;
+  const group::BriefTurn turn(state->access(), Duration::zero());
+  if (!turn) return;
+  const group::Use use(state->access());
+  group::Diagnosis& diagnosis = pending->watch_in(state->core().surroundings()).diagnosis();
+  diagnosis.tell_others();
+  diagnosis.say_whom_it_awaits(waited);
+}
+
+void Work::Handle::withdraw() noexcept {
+  if (after || state->access().is_destroyed()) return;
+  try {
+    const group::BriefTurn turn(state->access(), Duration::zero());
+    if (!turn) return;
+    const group::Use use(state->access());
+    if (pending->watch) pending->watch->diagnosis().withdraw();
+    if (RankRecord* const record = state->core().record()) record->held_up_by(-1);
+  } catch (const Error&) {  // another thread uses the group
+  }
 }
 
 bool Work::Handle::test() {
@@ -297,7 +349,10 @@ std::optional<std::size_t> wait_any(std::span<Work> works, Duration budget) {
     const auto shortest = std::ranges::min_element(works, {}, [](const Work& work) { return work.handle_->timeout(); });
     const bool may_time_out = budget <= Duration::zero();
     const Deadline until = Deadline::after(may_time_out ? shortest->handle_->timeout() : budget);
-    WaitContext wait = works.front().handle_->waiting(Deadline::after(until.budget() + kDefaultThenTimeout));
+    // It is about the one whose timeout it would throw: others may wait for this rank meanwhile.
+    Work::Handle& one = *shortest->handle_;
+    LongWait awaited([&one](Duration waited) { one.say_whom_it_awaits(waited); }, [&one] { one.withdraw(); });
+    WaitContext wait = works.front().handle_->waiting(Deadline::after(until.budget() + kDefaultThenTimeout), &awaited);
     for (int turn = 0; ended() == works.end(); ++turn) {
       // It moves on all that is in flight in its group, and in groups that no thread is in a call of.
       if (works[static_cast<std::size_t>(turn) % works.size()].test()) break;

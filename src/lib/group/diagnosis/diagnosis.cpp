@@ -153,6 +153,12 @@ bool Diagnosis::look() {
   return voting_ends_.has_value();
 }
 
+void Diagnosis::say_whom_it_awaits(Duration waited) {
+  if (waited < kHoldupTime) return;
+  describe();
+  say_who_holds_up(false);
+}
+
 // For ranks that wait for this rank in other groups.
 void Diagnosis::say_who_holds_up(bool thorough) {
   const auto holdup = find_holdup(surroundings_, operations_, thorough);

@@ -151,6 +151,8 @@ class Diagnosis final : public WaitObserver {
   void tell_others() noexcept { tells_ = true; }
   // The wait has ended well: this rank waits for nobody any more.
   void withdraw() noexcept;
+  // For a wait that looks in another way: says it, once the wait has lasted for so long that others may ask.
+  void say_whom_it_awaits(Duration waited);
 
   bool on_slow(Duration waited) override;
   void on_timeout(Duration budget) override;
