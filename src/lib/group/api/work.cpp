@@ -348,7 +348,10 @@ std::optional<std::size_t> wait_any(std::span<Work> works, Duration budget) {
   if (ended() == works.end()) {
     const auto shortest = std::ranges::min_element(works, {}, [](const Work& work) { return work.handle_->timeout(); });
     const bool may_time_out = budget <= Duration::zero();
-    const Deadline until = Deadline::after(may_time_out ? shortest->handle_->timeout() : budget);
+    // Of a function that was given to then(), its operation times out first, and says who is missing.
+    const Duration timeout = shortest->handle_->timeout();
+    const Duration longest = shortest->handle_->after ? timeout + timeout / 8 : timeout;
+    const Deadline until = Deadline::after(may_time_out ? longest : budget);
     // It is about the one whose timeout it would throw: others may wait for this rank meanwhile.
     Work::Handle& one = *shortest->handle_;
     LongWait awaited([&one](Duration waited) { one.say_whom_it_awaits(waited); }, [&one] { one.withdraw(); });

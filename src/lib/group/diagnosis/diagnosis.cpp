@@ -213,14 +213,14 @@ void Diagnosis::post() {
 
 // ---- Failures and deaths
 
-void Diagnosis::look_for_failure() {
+void Diagnosis::look_for_failure(bool last_chance) {
   std::optional<Error> failure;
   look_at_store([&](Store& scope) { failure = failure_in(scope); });
   if (!failure) return;
   // Others have lost this rank: it may be about to find out why, as where a link is cut.
   if (core::is_own_loss(*failure, surroundings_.rank)) {
     if (!finds_out_) finds_out_ = Deadline::after(kFindsOutTime);
-    if (!finds_out_->expired()) return;
+    if (!last_chance && !finds_out_->expired()) return;
   }
   throw core::as_read_by(surroundings_.rank, *failure);
 }
@@ -409,7 +409,7 @@ void Diagnosis::on_timeout(Duration budget) {
   heard_.clear();
   post();
   describe();
-  look_for_failure();
+  look_for_failure(true);
   look_for_lost_peer();
   look_for_mismatch(true);
   say_who_holds_up(true);

@@ -178,7 +178,7 @@ class Diagnosis final : public WaitObserver {
   std::optional<std::string> ask(const std::string& key);
   void look_at_store(const std::function<void(Store&)>& look);
   void post();
-  void look_for_failure();
+  void look_for_failure(bool last_chance = false);
   void look_for_lost_peer();
   void say_who_holds_up(bool thorough);
   void tell(int world_rank);
