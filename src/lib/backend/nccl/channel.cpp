@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -33,6 +34,7 @@ NcclChannel::NcclChannel(NcclMultiChannel::Place place, std::unique_ptr<GpuDevic
       device_(std::move(device)),
       communicator_(std::move(communicator)),
       native_(*communicator_, *device_, rank_, size_) {
+  use_->communicator = communicator_.get();
   const GpuDevice::Scope scope(*device_);
   stream_ = std::make_unique<GpuStream>(device_->cuda(), place.priority);
   before_ = std::make_unique<GpuEvent>(device_->cuda());
@@ -48,11 +50,13 @@ NcclChannel::~NcclChannel() {
     forget();
     return;
   }
-  const std::lock_guard use(use_);
+  const std::lock_guard use(use_->mutex);
   try {
     const GpuDevice::Scope scope(*device_);
     posts_.clear();
-    if (!deregister()) {
+    const bool deregistered = deregister();
+    use_->communicator = nullptr;
+    if (!deregistered) {
       forget();
       return;
     }
@@ -85,7 +89,7 @@ bool NcclChannel::deregister() {
                                        &communicator = *communicator_] {
     try {
       const GpuDevice::Scope scope(*device);
-      for (const auto& memory : windows) memory->deregister();
+      for (const auto& memory : windows) memory->deregister(communicator);
       for (const auto& registration : registrations) registration->deregister(communicator);
     } catch (const std::exception&) {  // as in the destructor
     }
@@ -121,7 +125,7 @@ void NcclChannel::fail(const Error& error) {
 template <class Body>
 auto NcclChannel::guarded(const char* call, Body body, Current context) {
   cause_->check(call, group_);
-  const std::lock_guard use(use_);
+  const std::lock_guard use(use_->mutex);
   cause_->check(call, group_);  // again: it may have been aborted meanwhile
   std::optional<GpuDevice::Scope> scope;
   if (context == Current::made) scope.emplace(*device_);
@@ -141,7 +145,7 @@ void NcclChannel::run_guarded(std::string_view call, const std::function<void()>
 void NcclChannel::abort(const Error& cause) noexcept {
   cause_->set(cause);
   // A thread inside NCCL sees that the channel is broken, and aborts on its way out.
-  const std::unique_lock use(use_, std::try_to_lock);
+  const std::unique_lock use(use_->mutex, std::try_to_lock);
   if (!use) return;
   try {
     const GpuDevice::Scope scope(*device_);
@@ -293,7 +297,7 @@ std::shared_ptr<void> NcclChannel::allocate(std::size_t bytes, const Exchange& e
   std::shared_ptr<WindowMemory> memory;
   std::string problem;
   try {
-    memory = std::make_shared<WindowMemory>(communicator_->nccl(), device_->cuda(), device_->ordinal(), bytes);
+    memory = std::make_shared<WindowMemory>(communicator_->nccl(), device_->cuda(), device_->ordinal(), bytes, use_);
   } catch (const Error& error) {
     problem = error.message().substr(0, kMostWords);
   }
@@ -415,7 +419,7 @@ Ticket NcclChannel::post(const char* call, Post post) {
                     : fmt::format("{}: peer {} is not in the group, or this rank itself; this is rank {} of {}", call,
                                   post.peer, rank_, size_),
                 group_, post.peer);
-  const std::lock_guard use(use_);
+  const std::lock_guard use(use_->mutex);
   waiting_.push_back(next_post_);
   posts_.emplace(next_post_, std::move(post));
   return Ticket{next_post_++};
@@ -428,7 +432,7 @@ void NcclChannel::post_after(Stream stream) {
                 "a message cannot be part of a graph, as it begins together with others; send it outside of the "
                 "capture",
                 group_, rank_);
-  const std::lock_guard use(use_);
+  const std::lock_guard use(use_->mutex);
   const GpuDevice::Scope scope(*device_);
   put_after(static_cast<CUstream>(stream.handle));
 }
@@ -499,7 +503,7 @@ std::optional<int> NcclChannel::look(Ticket ticket) {
 
 // A later look begins it: NCCL may still be taking what came before.
 void NcclChannel::hand_over() {
-  const std::lock_guard use(use_);
+  const std::lock_guard use(use_->mutex);
   due_ = next_post_ - 1;
 }
 

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,6 +24,7 @@
 #include "backend/nccl/multi_channel.hpp"
 #include "backend/nccl/native.hpp"
 #include "backend/nccl/registration.hpp"
+#include "backend/nccl/window_memory.hpp"
 
 namespace col::nccl_backend {
 
@@ -103,7 +103,8 @@ class NcclChannel final : public Channel, public DeviceExtension, public backend
   const pid_t pid_;
   std::shared_ptr<GpuDevice> device_;  // shared: with the ends of operations
   mutable KnownMemory known_memory_;
-  std::mutex use_;                              // held by the thread that is inside NCCL; guards everything up to due_
+  // Shared: with memory that users have. Its mutex guards everything up to due_.
+  const std::shared_ptr<NcclUse> use_ = std::make_shared<NcclUse>();
   std::unique_ptr<Communicator> communicator_;  // aborted, not null, when broken
   std::unique_ptr<GpuStream> stream_;
   std::unique_ptr<GpuEvent> before_;

@@ -1,21 +1,13 @@
 #include "backend/nccl/communicator.hpp"
 
-#include <algorithm>
-#include <chrono>
-
 #include <fmt/format.h>
-
-#include "backend/nccl/own_thread.hpp"
 
 namespace col::nccl_backend {
 namespace {
 
-// How long freeing memory may hold up who frees it.
-constexpr Duration kFreeing = std::chrono::seconds(2);
 // Blocks of threads of a kernel where GPUs are shared: a kernel that waits for one of another rank hangs when that
 // finds no room on the device.
 constexpr int kSharedCtas = 4;
-constexpr int kDefaultWindow = 0;  // as ncclCommWindowRegister() calls its flags
 
 // Older headers have no name in the configuration.
 template <class Config>
@@ -135,56 +127,6 @@ Error Communicator::error_of(ncclResult_t result, std::string_view doing) const 
     default:
       return Error(ErrorCode::internal, text);
   }
-}
-
-// ---- Memory
-
-WindowMemory::WindowMemory(const NcclLibrary& nccl, const CudaDriver& cuda, int ordinal, std::size_t bytes)
-    : nccl_(nccl), device_(std::make_shared<const GpuDevice>(cuda, ordinal)), bytes_(std::max<std::size_t>(bytes, 1)) {
-  const GpuDevice::Scope scope(*device_);
-  const BesideCaptures beside(cuda);
-  const ncclResult_t result = nccl_.MemAlloc(&memory_, bytes_);
-  if (result == ncclSuccess) return;
-  throw Error(ErrorCode::resource, fmt::format("nccl: cannot allocate {} bytes of GPU {}: {}", bytes, ordinal,
-                                               nccl_.GetErrorString(result)));
-}
-
-WindowMemory::~WindowMemory() {
-  try {
-    const GpuDevice::Scope scope(*device_);
-    const BesideCaptures beside(device_->cuda());
-    deregister();
-    if (memory_ == nullptr) return;
-    // It may wait for all work on the GPU, which may wait for ranks that never come.
-    ends_within(kFreeing, [&nccl = nccl_, device = device_, memory = memory_] {
-      try {
-        const GpuDevice::Scope own(*device);
-        const BesideCaptures own_beside(device->cuda());
-        nccl.MemFree(memory);
-      } catch (const std::exception&) {
-      }
-    });
-  } catch (const std::exception&) {  // the driver is shutting down, and takes it back
-  }
-}
-
-void WindowMemory::make_window(const std::shared_ptr<WindowMemory>& memory, Communicator& communicator,
-                               WaitContext& wait) {
-  const NcclLibrary& nccl = communicator.nccl();
-  if (nccl.CommWindowRegister == nullptr) return;
-  const std::lock_guard lock(memory->mutex_);
-  wait.describe("the ranks to register memory with NCCL");
-  const ncclResult_t begun =
-      nccl.CommWindowRegister(communicator.get(), memory->memory_, memory->bytes_, &memory->window_, kDefaultWindow);
-  communicator.settle_job(begun, memory, "cannot register memory", wait);
-  memory->communicator_ = &communicator;
-}
-
-void WindowMemory::deregister() noexcept {
-  const std::lock_guard lock(mutex_);
-  if (communicator_ != nullptr && communicator_->get() != nullptr)
-    nccl_.CommWindowDeregister(communicator_->get(), window_);
-  communicator_ = nullptr;
 }
 
 }  // namespace col::nccl_backend

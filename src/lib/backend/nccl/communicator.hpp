@@ -1,11 +1,9 @@
-// One GPU's NCCL communicator, in its non-blocking form: the program polls NCCL for its progress, until a deadline. And
-// memory that is registered with it.
+// One GPU's NCCL communicator, in its non-blocking form: the program polls NCCL for its progress, until a deadline.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -116,36 +114,5 @@ bool end_all(std::span<Communicator* const> all, const Communicator* spared = nu
 // until they abort too. If ranks are threads, aborted work on the GPU may go on for a moment, until the last of them
 // has aborted or ended its own.
 void abort_all(std::span<Communicator* const> all) noexcept;
-
-// Memory of a GPU that NCCL uses in place: col::alloc() returns it. NCCL allocates it in a form that other GPUs can
-// map. From NCCL 2.27 on, all ranks register their parts together as a window, which saves copies. It is no symmetric
-// one: NCCL would demand that all ranks pass memory at equal offsets in it (docs/decisions/0023-windows.md).
-class WindowMemory {
- public:
-  // Throws resource. The memory is not zeroed, and not a window yet. `nccl` must outlive it; the communicator need not.
-  // Where the GPU does not let it go within some seconds, a thread of its own goes on freeing it.
-  WindowMemory(const NcclLibrary& nccl, const CudaDriver& cuda, int ordinal, std::size_t bytes);
-  ~WindowMemory();
-  WindowMemory(const WindowMemory&) = delete;
-  WindowMemory& operator=(const WindowMemory&) = delete;
-
-  void* get() const noexcept { return memory_; }
-
-  // Makes it a window. All ranks call this, for the memory that they have allocated together. Does nothing if NCCL has
-  // no windows. Errors as Communicator::settle(). Requires: the device's context is current.
-  static void make_window(const std::shared_ptr<WindowMemory>& memory, Communicator& communicator, WaitContext& wait);
-  // Call it before the communicator ends. Requires: the device's context is current.
-  void deregister() noexcept;
-
- private:
-  const NcclLibrary& nccl_;
-  // A reference of its own, because the memory may outlive the group; shared: with the thread that frees the memory.
-  const std::shared_ptr<const GpuDevice> device_;
-  const std::size_t bytes_;
-  void* memory_ = nullptr;
-  std::mutex mutex_;                      // guards the members below: the group may end while the memory is freed
-  Communicator* communicator_ = nullptr;  // set while it is a window
-  NcclLibrary::Window window_ = nullptr;
-};
 
 }  // namespace col::nccl_backend

@@ -43,6 +43,7 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, nc
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) {
   return entry("ncclCommWindowDeregister", 22700, [&] {
     auto communicator = find_communicator(comm);
+    communicator->require_ready();
     if (win == nullptr) return ncclSuccess;
     std::lock_guard lock(communicator->mutex);
     require(communicator->windows.erase(win) == 1, "not a window of this communicator");

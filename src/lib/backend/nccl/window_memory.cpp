@@ -1,0 +1,94 @@
+#include "backend/nccl/window_memory.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "backend/nccl/own_thread.hpp"
+#include "core/clock/clock.hpp"
+
+namespace col::nccl_backend {
+namespace {
+
+// How long freeing memory may hold up who frees it.
+constexpr Duration kFreeing = std::chrono::seconds(2);
+constexpr auto kPause = std::chrono::microseconds(50);
+constexpr int kDefaultWindow = 0;  // as ncclCommWindowRegister() calls its flags
+
+// NCCL gets nothing while it is taking what came before. It may wait for the peers to take it, so not for ever.
+void await_idle(const Communicator& communicator) noexcept {
+  try {
+    for (const Deadline until = Deadline::after(kFreeing); communicator.is_busy() && !until.expired();)
+      core::sleep_for(kPause);
+  } catch (const std::exception&) {  // an error of NCCL's: it takes nothing any more
+  }
+}
+
+}  // namespace
+
+WindowMemory::WindowMemory(const NcclLibrary& nccl, const CudaDriver& cuda, int ordinal, std::size_t bytes,
+                           std::shared_ptr<NcclUse> use)
+    : nccl_(nccl),
+      device_(std::make_shared<const GpuDevice>(cuda, ordinal)),
+      bytes_(std::max<std::size_t>(bytes, 1)),
+      pid_(::getpid()),
+      use_(std::move(use)) {
+  const GpuDevice::Scope scope(*device_);
+  const BesideCaptures beside(cuda);
+  const ncclResult_t result = nccl_.MemAlloc(&memory_, bytes_);
+  if (result == ncclSuccess) return;
+  throw Error(ErrorCode::resource, fmt::format("nccl: cannot allocate {} bytes of GPU {}: {}", bytes, ordinal,
+                                               nccl_.GetErrorString(result)));
+}
+
+WindowMemory::~WindowMemory() {
+  if (::getpid() != pid_) return;  // no CUDA is there any more, and another thread may have been inside NCCL
+  try {
+    const GpuDevice::Scope scope(*device_);
+    const BesideCaptures beside(device_->cuda());
+    leave_window();
+    if (memory_ == nullptr) return;
+    // It may wait for all work on the GPU, which may wait for ranks that never come.
+    ends_within(kFreeing, [&nccl = nccl_, device = device_, memory = memory_] {
+      try {
+        const GpuDevice::Scope own(*device);
+        const BesideCaptures own_beside(device->cuda());
+        nccl.MemFree(memory);
+      } catch (const std::exception&) {
+      }
+    });
+  } catch (const std::exception&) {  // the driver is shutting down, and takes it back
+  }
+}
+
+// Without the lock where there is none to leave: the thread that ends the channel may hold it, and wait for this one.
+void WindowMemory::leave_window() noexcept {
+  if (!is_window_) return;
+  const std::lock_guard use(use_->mutex);
+  if (use_->communicator == nullptr) return;
+  if (use_->communicator->get() != nullptr) await_idle(*use_->communicator);
+  deregister(*use_->communicator);
+}
+
+void WindowMemory::make_window(const std::shared_ptr<WindowMemory>& memory, Communicator& communicator,
+                               WaitContext& wait) {
+  const NcclLibrary& nccl = communicator.nccl();
+  if (nccl.CommWindowRegister == nullptr) return;
+  wait.describe("the ranks to register memory with NCCL");
+  const ncclResult_t begun =
+      nccl.CommWindowRegister(communicator.get(), memory->memory_, memory->bytes_, &memory->window_, kDefaultWindow);
+  communicator.settle_job(begun, memory, "cannot register memory", wait);
+  memory->is_window_ = true;
+}
+
+void WindowMemory::deregister(Communicator& communicator) noexcept {
+  if (is_window_.exchange(false) && communicator.get() != nullptr)
+    nccl_.CommWindowDeregister(communicator.get(), window_);
+}
+
+}  // namespace col::nccl_backend

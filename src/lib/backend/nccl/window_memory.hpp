@@ -1,0 +1,62 @@
+// Memory of a GPU that NCCL uses in place.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+
+#include "backend/nccl/communicator.hpp"
+#include "backend/nccl/device.hpp"
+#include "backend/nccl/nccl_library.hpp"
+
+namespace col::nccl_backend {
+
+// What a channel has in common with the memory that users have from it. They free it in any thread, also while another
+// one is inside NCCL for the same communicator, and after the channel has ended.
+struct NcclUse {
+  std::mutex mutex;                      // held by the thread that is inside NCCL; guards the rest
+  Communicator* communicator = nullptr;  // null once it ends
+};
+
+// Memory of a GPU that NCCL uses in place: col::alloc() returns it. NCCL allocates it in a form that other GPUs can
+// map. From NCCL 2.27 on, all ranks register their parts together as a window, which saves copies. It is no symmetric
+// one: NCCL would demand that all ranks pass memory at equal offsets in it (docs/decisions/0023-windows.md).
+class WindowMemory {
+ public:
+  // Throws resource. The memory is not zeroed, and not a window yet. `nccl` must outlive it; the channel of `use`,
+  // which they share, need not.
+  WindowMemory(const NcclLibrary& nccl, const CudaDriver& cuda, int ordinal, std::size_t bytes,
+               std::shared_ptr<NcclUse> use);
+  // Of a window, waits for the thread that is inside NCCL. Where the GPU does not let the memory go within some seconds,
+  // a thread of its own goes on freeing it. In a forked child, it stays.
+  ~WindowMemory();
+  WindowMemory(const WindowMemory&) = delete;
+  WindowMemory& operator=(const WindowMemory&) = delete;
+
+  void* get() const noexcept { return memory_; }
+
+  // Makes it a window. All ranks call this, for the memory that they have allocated together. Does nothing if NCCL has
+  // no windows. Errors as Communicator::settle(). Requires: the device's context is current, and this thread is the one
+  // inside NCCL.
+  static void make_window(const std::shared_ptr<WindowMemory>& memory, Communicator& communicator, WaitContext& wait);
+  // Call it before the communicator ends; it does nothing if it has been called. Requires: as make_window().
+  void deregister(Communicator& communicator) noexcept;
+
+ private:
+  void leave_window() noexcept;
+
+  const NcclLibrary& nccl_;
+  // A reference of its own, because the memory may outlive the group; shared: with the thread that frees the memory.
+  const std::shared_ptr<const GpuDevice> device_;
+  const std::size_t bytes_;
+  const pid_t pid_;
+  const std::shared_ptr<NcclUse> use_;  // shared: with the channel
+  void* memory_ = nullptr;
+  NcclLibrary::Window window_ = nullptr;
+  std::atomic<bool> is_window_{false};
+};
+
+}  // namespace col::nccl_backend
