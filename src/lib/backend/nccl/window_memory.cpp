@@ -20,12 +20,12 @@ constexpr Duration kFreeing = std::chrono::seconds(2);
 constexpr auto kPause = std::chrono::microseconds(50);
 constexpr int kDefaultWindow = 0;  // as ncclCommWindowRegister() calls its flags
 
-// NCCL gets nothing while it is taking what came before. It may wait for the peers to take it, so not for ever.
-void await_idle(const Communicator& communicator) noexcept {
+// Whether it is taking what it got before: it gets nothing meanwhile.
+bool is_busy(const Communicator& communicator) noexcept {
   try {
-    for (const Deadline until = Deadline::after(kFreeing); communicator.is_busy() && !until.expired();)
-      core::sleep_for(kPause);
+    return communicator.get() != nullptr && communicator.is_busy();
   } catch (const std::exception&) {  // an error of NCCL's: it takes nothing any more
+    return false;
   }
 }
 
@@ -67,12 +67,16 @@ WindowMemory::~WindowMemory() {
 }
 
 // Without the lock where there is none to leave: the thread that ends the channel may hold it, and wait for this one.
+// NCCL may wait for the peers to take what it got, so not for ever; and without the lock, because a peer may be a
+// thread that moves this rank on before it goes on itself.
 void WindowMemory::leave_window() noexcept {
-  if (!is_window_) return;
-  const std::lock_guard use(use_->mutex);
-  if (use_->communicator == nullptr) return;
-  if (use_->communicator->get() != nullptr) await_idle(*use_->communicator);
-  deregister(*use_->communicator);
+  for (const Deadline until = Deadline::after(kFreeing); is_window_;) {
+    std::unique_lock use(use_->mutex);
+    if (use_->communicator == nullptr) return;
+    if (until.expired() || !is_busy(*use_->communicator)) return deregister(*use_->communicator);
+    use.unlock();
+    core::sleep_for(kPause);
+  }
 }
 
 void WindowMemory::make_window(const std::shared_ptr<WindowMemory>& memory, Communicator& communicator,

@@ -30,8 +30,8 @@ class WindowMemory {
   // which they share, need not.
   WindowMemory(const NcclLibrary& nccl, const CudaDriver& cuda, int ordinal, std::size_t bytes,
                std::shared_ptr<NcclUse> use);
-  // Of a window, waits for the thread that is inside NCCL. Where the GPU does not let the memory go within some seconds,
-  // a thread of its own goes on freeing it. In a forked child, it stays.
+  // Of a window, waits for the thread that is inside NCCL. Where the GPU does not let the memory go within some
+  // seconds, a thread of its own goes on freeing it. In a forked child, it stays.
   ~WindowMemory();
   WindowMemory(const WindowMemory&) = delete;
   WindowMemory& operator=(const WindowMemory&) = delete;
