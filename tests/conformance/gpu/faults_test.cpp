@@ -72,8 +72,7 @@ TEST_CASE("gpu faults: a blocking call asks the driver little", "[gpu]") {
       const auto calls = driver_calls([&] { group.allreduce(data, options); });
       std::size_t sum = 0;
       for (const auto& [name, count] : calls) sum += count;
-      expect(sum <= (options.stream.handle == nullptr ? 5U : 6U),
-             fmt::format("{} calls: {}", sum, fmt::join(calls, ", ")));
+      expect(sum <= 6, fmt::format("{} calls: {}", sum, fmt::join(calls, ", ")));
     }
   }));
 }

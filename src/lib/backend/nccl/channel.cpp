@@ -22,6 +22,14 @@ namespace {
 // How long the end of a channel waits for NCCL to let go of memory.
 constexpr Duration kDeregistration = std::chrono::seconds(2);
 
+// is_default_open() for the context that is current, which mostly is the group's device's, with one call of the driver:
+// every call of a group asks. Where it is that of another device, a capture may be missed, and the driver refuses the
+// work.
+bool is_current_default_open(const CudaDriver& cuda) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return cuda.StreamIsCapturing(CU_STREAM_LEGACY, &status) == CUDA_SUCCESS;
+}
+
 }  // namespace
 
 NcclChannel::NcclChannel(NcclMultiChannel::Place place, std::unique_ptr<GpuDevice> device,
@@ -200,6 +208,7 @@ void NcclChannel::check(const Request& request) const {
   if (request.in.data != request.out.data || request.in.bytes() != request.out.bytes()) check_memory(call, request.out);
   try {
     require_usable(request.stream);
+    if (is_default(request.stream) && !is_current_default_open(device_->cuda())) require_default_open(*device_);
     native_.check(request);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", call, error.message()), group_, rank_);
@@ -426,7 +435,7 @@ Ticket NcclChannel::post(const char* call, Post post) {
 }
 
 void NcclChannel::post_after(Stream stream) {
-  if (stream.handle == nullptr) return;  // give_posts() sees to it
+  if (is_default(stream)) return;  // give_posts() sees to it
   if (is_captured(stream))
     throw Error(ErrorCode::unavailable,
                 "a message cannot be part of a graph, as it begins together with others; send it outside of the "
@@ -478,10 +487,20 @@ void NcclChannel::note_start() {
 
 void NcclChannel::start_posts(WaitContext& wait) {
   while (!starting_.empty() || !waiting_.empty()) {
-    if (starting_.empty()) give_posts(waiting_.back());
+    if (starting_.empty()) {
+      await_default(wait);
+      give_posts(waiting_.back());
+    }
     communicator_->settle(ncclInProgress, "cannot start messages", wait);
     note_start();
   }
+}
+
+// Messages that were posted before a capture: they come after the default stream, which is closed for a while.
+void NcclChannel::await_default(WaitContext& wait) const {
+  if (is_default_open(*device_)) return;
+  wait.describe("the end of a capture of a stream that is ordered with the default stream, after which messages begin");
+  for (PollPause pause; !is_default_open(*device_); pause(wait)) throw_if_broken();
 }
 
 // Forgets what has ended.
@@ -515,7 +534,7 @@ std::optional<int> NcclChannel::test(Ticket ticket, bool hands_over) {
     if (found->second.recorded) return take(found);
     if (!busy && !starting_.empty()) note_start();
     const std::uint64_t last = hands_over ? next_post_ : due_;
-    if (!busy && !waiting_.empty() && waiting_.front() <= last) give_posts(last);
+    if (!busy && !waiting_.empty() && waiting_.front() <= last && is_default_open(*device_)) give_posts(last);
     if (found->second.ended == nullptr || !found->second.ended->done()) return std::nullopt;
     throw_if_broken();
     return take(found);

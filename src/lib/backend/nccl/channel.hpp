@@ -79,6 +79,7 @@ class NcclChannel final : public Channel, public DeviceExtension, public backend
   void give_posts(std::uint64_t last);
   void note_start();
   void start_posts(WaitContext& wait);
+  void await_default(WaitContext& wait) const;
   std::optional<int> test(Ticket ticket, bool hands_over);
   int take(std::unordered_map<std::uint64_t, Post>::iterator post);
   std::shared_ptr<GpuEvent> record(CUstream stream);

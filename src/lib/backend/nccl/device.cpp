@@ -111,19 +111,36 @@ void require_usable(Stream stream) {
 
 bool is_captured(Stream stream, const GpuDevice& device) {
   require_usable(stream);
-  if (stream.handle == nullptr) return false;
+  if (is_default(stream)) return false;  // it cannot be
   const CudaDriver& cuda = device.cuda();
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   const auto look = [&] { return cuda.StreamIsCapturing(static_cast<CUstream>(stream.handle), &status); };
   std::optional<GpuDevice::Scope> scope;
-  if (stream.handle == CU_STREAM_LEGACY) scope.emplace(device);  // every context has one; other streams know theirs
   CUresult looked = look();
-  if (looked == CUDA_ERROR_INVALID_CONTEXT && !scope) {  // none at all
+  if (looked == CUDA_ERROR_INVALID_CONTEXT) {  // none is current: streams know theirs
     scope.emplace(device);
     looked = look();
   }
   cuda.check(looked, "cannot use the stream");
   return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+bool is_default_open(const GpuDevice& device) {
+  const GpuDevice::Scope scope(device);
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult looked = device.cuda().StreamIsCapturing(CU_STREAM_LEGACY, &status);
+  if (looked == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return false;
+  device.cuda().check(looked, "cannot use the default stream");
+  return true;
+}
+
+void require_default_open(const GpuDevice& device) {
+  if (is_default_open(device)) return;
+  throw Error(ErrorCode::unavailable,
+              fmt::format("a stream of GPU {} is being captured that is ordered with the default stream, and nothing "
+                          "can come after the default stream meanwhile; capture in a stream made with "
+                          "cudaStreamNonBlocking, or make the call outside of the capture, or in a stream of its own",
+                          device.ordinal()));
 }
 
 GpuStream::GpuStream(const CudaDriver& cuda, Priority priority) : cuda_(cuda) {

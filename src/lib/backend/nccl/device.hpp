@@ -76,6 +76,17 @@ void require_usable(Stream stream);
 // require_usable() throws.
 bool is_captured(Stream stream, const GpuDevice& device);
 
+// Whether it is the device's legacy default stream, by its name or without one.
+inline bool is_default(Stream stream) {
+  return stream.handle == nullptr || stream.handle == CU_STREAM_LEGACY;
+}
+
+// Whether work can be ordered after the device's default stream: not while a stream is captured that is ordered with
+// it, as those are which are not made with cudaStreamNonBlocking. To record an event there would spoil the capture.
+bool is_default_open(const GpuDevice& device);
+// Throws unavailable if it cannot.
+void require_default_open(const GpuDevice& device);
+
 enum class Priority { normal, highest };  // of work that waits for room on a device
 
 // While it lives, the calling thread may make the calls that a capture of a graph forbids, in this thread or, in its

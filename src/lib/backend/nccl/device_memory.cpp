@@ -300,7 +300,9 @@ class CudaMemory final : public DeviceMemory {
   }
 
   bool is_captured(int device, Stream stream) override {
-    return nccl_backend::is_captured(stream, gpu(device)->device);
+    const std::shared_ptr<MemoryGpu> on = gpu(device);
+    if (is_default(stream)) return !is_default_open(on->device);
+    return nccl_backend::is_captured(stream, on->device);
   }
 
   void put_in_order(Stream earlier, Stream later, const void* memory) override {

@@ -21,11 +21,15 @@ std::shared_ptr<GpuEvent> make_shared_event(std::shared_ptr<const GpuDevice> dev
 // What the driver would refuse, it refuses only after it has spoiled the capture.
 void GpuEnd::hold_up(Stream stream) const {
   const GpuDevice::Scope scope(*device_);
-  const bool is_default = stream.handle == nullptr || stream.handle == CU_STREAM_LEGACY;
-  if (is_captured_ && is_default)
+  const bool by_default = is_default(stream);
+  if (is_captured_ && by_default)
     throw Error(ErrorCode::invalid_argument,
                 "the operation is part of a graph, and the default stream cannot be: name a stream that may join the "
                 "capture");
+  if (by_default && !is_default_open(*device_))
+    throw Error(ErrorCode::invalid_argument,
+                "a stream is being captured that is ordered with the default stream, which can wait for nothing "
+                "meanwhile: name a stream of your own, or wait after the capture");
   if (!is_captured_ && is_captured(stream, *device_))
     throw Error(
         ErrorCode::invalid_argument,

@@ -115,6 +115,7 @@ void NcclMultiChannel::check(const MultiRequest& request) const {
   for (const int device : request.devices) {
     if (const auto problem = GpuDevice::why_none(device_.cuda(), device)) refuse(request, *problem, place_.rank);
   }
+  check_default_streams(request);
   const std::size_t gpus = request.devices.size();
   for (std::size_t i = 0; i < request.in.size(); ++i)
     check_memory(request, request.in[i], request.devices[i / (request.in.size() / gpus)]);
@@ -127,6 +128,23 @@ void NcclMultiChannel::check(const MultiRequest& request) const {
          fmt::format("there is no GPU {} on rank {}, which sees {}, numbered from 0 as its own process numbers them",
                      request.peer_device, request.peer, seen),
          request.peer);
+}
+
+// Of connections that are there: those of others are made in the call.
+void NcclMultiChannel::check_default_streams(const MultiRequest& request) const {
+  const auto check = [&](const Kept& kept) {
+    for (const Connected& connected : kept) {
+      if (!connected.set->is_of(request.devices)) continue;
+      for (std::size_t i = 0; i < connected.set->size(); ++i) require_default_open(connected.set->device(i));
+    }
+  };
+  try {
+    if (!row_of(request.collective).is_message) return check(sets_);
+    const auto pairs = pairs_.find(request.peer);
+    if (pairs != pairs_.end()) check(pairs->second);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", request.call, error.message()), place_.group, place_.rank);
+  }
 }
 
 void NcclMultiChannel::check_memory(const MultiRequest& request, ConstTensorView data, int device) const {

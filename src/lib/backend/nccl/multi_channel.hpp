@@ -64,6 +64,7 @@ class NcclMultiChannel final : public MultiChannel {
   using Kept = std::list<Connected>;  // the last used one is first
 
   [[noreturn]] void refuse(const MultiRequest& request, const std::string& what, int rank) const;
+  void check_default_streams(const MultiRequest& request) const;
   void check_memory(const MultiRequest& request, ConstTensorView data, int device) const;
   Meeting meeting(std::string_view prefix, std::vector<int> ranks, std::size_t place) const;
   std::unique_ptr<DeviceSet> connect(std::span<const int> devices, Meeting meeting, std::string terms, int first,

@@ -58,8 +58,11 @@ std::unique_ptr<Staging> Stager::keep_if_used(std::unique_ptr<Staging> staging, 
   if (staging->is_captured(stream))
     throw core_.own_error(
         ErrorCode::unavailable,
-        "the stream is being captured, and a call that copies through the host cannot be part of a graph; make "
-        "it outside of the capture");
+        stream.handle == nullptr
+            ? "a stream that is ordered with the default stream is being captured, and a call that copies through the "
+              "host comes after the default stream; make it outside of the capture, or in a stream of its own"
+            : "the stream is being captured, and a call that copies through the host cannot be part of a graph; make "
+              "it outside of the capture");
   if (!lanes_.why_staged().empty() && !std::exchange(told_, true))
     core::log::info("group '{}': memory of GPUs is copied through the host: {}", core_.name(), lanes_.why_staged());
   return staging;

@@ -131,9 +131,10 @@ TensorView Staging::replace(TensorView view, Device wanted, bool is_read, bool i
 }
 
 bool Staging::is_captured(Stream stream) const {
-  return stream.handle != nullptr && std::any_of(copies_.begin(), copies_.end(), [&](const Copy& copy) {
-           return gpus().is_captured(copy.device, stream);
-         });
+  std::optional<int> asked;  // mostly all are on one device
+  return std::any_of(copies_.begin(), copies_.end(), [&](const Copy& copy) {
+    return std::exchange(asked, copy.device) != copy.device && gpus().is_captured(copy.device, stream);
+  });
 }
 
 Staging::Copy& Staging::copy_at(const void* data) {
@@ -175,14 +176,27 @@ void Staging::give_back(Copy& copy, std::size_t written, Stream stream) {
 void Staging::give_back(const void* data, std::size_t written, Stream stream) {
   Copy& copy = copy_at(data);
   const bool is_all = written == copy.original.bytes();
-  if (is_all || written - copy.given_back >= kPartBytes) give_back(copy, written, stream);
+  if (!is_all && written - copy.given_back < kPartBytes) return;
+  if (!is_captured(stream)) give_back(copy, written, stream);  // else all that is left follows in the end
 }
 
 void Staging::give_back(Stream stream) {
-  for (Copy& copy : copies_) give_back(copy, copy.original.bytes(), stream);
+  owed_ = stream;
+  give_back_owed();
+}
+
+// A capture that has begun meanwhile would take the copies for its own. False until it has ended.
+bool Staging::give_back_owed() {
+  if (!owed_) return true;
+  const auto is_owed = [](const Copy& copy) { return copy.is_written && copy.given_back < copy.original.bytes(); };
+  if (std::any_of(copies_.begin(), copies_.end(), is_owed) && is_captured(*owed_)) return false;
+  for (Copy& copy : copies_) give_back(copy, copy.original.bytes(), *owed_);
+  owed_.reset();
+  return true;
 }
 
 bool Staging::copied() {
+  if (!give_back_owed()) return false;
   for (Copy& copy : copies_) {
     fetched(copy);
     if (copy.parts_fetched < copy.fetching.size()) return false;

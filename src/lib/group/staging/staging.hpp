@@ -74,14 +74,17 @@ class Staging {
   // gpus() throws.
   TensorView replace(TensorView view, Device wanted, bool is_read, bool is_written);
   bool empty() const noexcept { return copies_.empty(); }
+  // Whether copies cannot be given to the stream, because it is being captured, or, of the default stream, one that is
+  // ordered with it.
   bool is_captured(Stream stream) const;
   // Starts to copy what the call reads, in `stream` as DeviceMemory::copy() says. It copies in parts; parts that have
   // been copied can be used.
   void fetch(Stream stream);
+  // Starts to copy back what the call has written; if the stream is being captured, once that has ended.
   void give_back(Stream stream);
   // How many bytes of the copy `data` (from replace()) have been fetched, from the first one. Throws io.
   std::size_t fetched(const void* data);
-  // Starts to copy back what has been written of it so far.
+  // Starts to copy back what has been written of it so far. Not if the stream is being captured.
   void give_back(const void* data, std::size_t written, Stream stream);
   // Whether all copies have ended. Throws io.
   bool copied();
@@ -106,10 +109,12 @@ class Staging {
   Copy& copy_at(const void* data);
   static std::size_t fetched(Copy& copy);
   void give_back(Copy& copy, std::size_t written, Stream stream);
+  bool give_back_owed();
 
   StagingPool& pool_;
   std::vector<Copy> copies_;
   std::vector<std::unique_ptr<DeviceCopy>> returning_;
+  std::optional<Stream> owed_;  // that of the copies back which have not begun
 };
 
 }  // namespace col::group

@@ -53,7 +53,8 @@ CUresult CUDAAPI cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* sta
   return entry("cuStreamIsCapturing", Needs::context, [&](Call& call) {
     auto stream = stream_of(call, handle);
     fail_if(status == nullptr, CUDA_ERROR_INVALID_VALUE);
-    if (stream->is_null()) fail_on(forbid_null_stream(call.machine, *stream->context()));
+    fail_if(stream->is_null() && orders_with_capture(call.machine, *stream->context()),
+            CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     *status = status_of(*stream);
   });
 }

@@ -15,6 +15,12 @@ bool all_joined(const Capture& capture) {
   return reached.size() == nodes.size();
 }
 
+bool orders_null_stream(const Capture& capture, const Context& context) {
+  if (capture.mode == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
+  return std::any_of(capture.streams.begin(), capture.streams.end(),
+                     [&](const auto& stream) { return stream->context().get() == &context && stream->blocking(); });
+}
+
 }  // namespace
 
 CUresult begin_capture(Machine& machine, const std::shared_ptr<Stream>& stream, CUstreamCaptureMode mode) {
@@ -113,14 +119,16 @@ CUresult forbid_unsafe_call(Machine& machine) {
 CUresult forbid_null_stream(Machine& machine, const Context& context) {
   CUresult result = CUDA_SUCCESS;
   for (const auto& capture : machine.captures) {
-    const bool touched = std::any_of(capture->streams.begin(), capture->streams.end(), [&](const auto& stream) {
-      return stream->context().get() == &context && stream->blocking();
-    });
-    if (!touched || capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED) continue;
+    if (!orders_null_stream(*capture, context)) continue;
     capture->invalid = true;
     result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   }
   return result;
+}
+
+bool orders_with_capture(const Machine& machine, const Context& context) {
+  return std::any_of(machine.captures.begin(), machine.captures.end(),
+                     [&](const auto& capture) { return orders_null_stream(*capture, context); });
 }
 
 CUresult forbid_wait_for_stream(Stream& stream) {

@@ -1,0 +1,128 @@
+// A stream that is ordered with the default stream is captured, so that nothing can come after the default stream
+// meanwhile. To ask for that would spoil the capture: calls say so before, and what is in flight waits.
+#include <cuda.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "conformance/gpu/faults.hpp"
+#include "conformance/gpu/graphs.hpp"
+#include "support/prompt.hpp"
+
+namespace col::test {
+namespace {
+
+using Array = GpuArray<std::int32_t>;
+using Values = std::vector<std::int32_t>;
+
+constexpr std::size_t kAFew = 100;
+
+// As cudaStreamCreate() makes one, and the capture that spreads to no other.
+class BlockingCapture {
+ public:
+  BlockingCapture() {
+    cuda().check(cuda().StreamCreateWithPriority(&stream_, CU_STREAM_DEFAULT, 0), "cannot make a stream");
+    capture_ = std::make_unique<Capture>(stream_);
+  }
+  ~BlockingCapture() {
+    capture_.reset();
+    cuda().StreamDestroy(stream_);
+  }
+  BlockingCapture(const BlockingCapture&) = delete;
+  BlockingCapture& operator=(const BlockingCapture&) = delete;
+  // Throws if something has spoiled it.
+  void end() { capture_->end(); }
+
+ private:
+  CUstream stream_ = nullptr;
+  std::unique_ptr<Capture> capture_;
+};
+
+template <class Call>
+void expect_refused(Call call) {
+  expect_error(ErrorCode::unavailable, "that is ordered with the default stream", call);
+}
+
+TEST_CASE("gpu default stream: calls that come after it are refused beside a capture, and break nothing", "[gpu]") {
+  check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
+    const Array data(gpu, Values(kAFew, 1)), out(gpu, kAFew, 0);
+    const std::vector<TensorView> tensors{out};
+    const int peer = 1 - gpu;
+    const nccl_backend::GpuStream own(cuda());
+    group.allreduce(data, out);
+    group.allreduce_multigpu(tensors);
+    BlockingCapture capture;
+    const Options by_name{.stream = {CU_STREAM_LEGACY}};
+    for (const Options& options : {Options(), by_name}) {
+      expect_refused([&] { group.allreduce(data, out, options); });
+      expect_refused([&] { (void)group.iallreduce(data, out, options); });
+      expect_refused([&] { group.send(data, peer, options); });
+    }
+    expect_refused([&] { (void)group.irecv(out, peer); });
+    expect_refused([&] { group.allreduce_multigpu(tensors); });
+    group.allreduce(data, out, {.stream = {own.get()}});
+    capture.end();
+    expect(out.values() == Values(kAFew, 2), "the sum in a stream of its own");
+    group.allreduce(out);
+    group.sendrecv(data, peer, out, peer);
+    expect(out.values() == Values(kAFew, 1), "the message");
+  }));
+}
+
+TEST_CASE("gpu default stream: messages that were posted before a capture begin after it", "[gpu]") {
+  check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
+    const Array data(gpu, Values(kAFew, gpu)), out(gpu, kAFew, -1);
+    const int peer = 1 - gpu;
+    group.sendrecv(data, peer, out, peer);
+    group.barrier();
+    Work received = group.irecv(out, peer), sent = group.isend(data, peer);
+    {
+      BlockingCapture capture;
+      for (int i = 0; i < 20; ++i) expect(!received.test(), "the message has begun");
+      capture.end();
+    }
+    sent.wait();
+    received.wait();
+    expect(out.values() == Values(kAFew, peer), "the message");
+  }));
+}
+
+TEST_CASE("gpu default stream: no operation lets it wait beside a capture", "[gpu]") {
+  check_good(run_gpu_ranks(1, [](Group& group, int gpu) {
+    const Array data(gpu, Values(kAFew, 1)), out(gpu, kAFew, 0);
+    group.allreduce(data, out);
+    fake_gpu_hold_streams(1);
+    Work work = group.iallreduce(data, out);
+    BlockingCapture capture;
+    expect_error(ErrorCode::invalid_argument, "ordered with the default stream",
+                 [&] { work.wait(Stream{CU_STREAM_LEGACY}); });
+    capture.end();
+    fake_gpu_hold_streams(0);
+    work.wait();
+  }));
+}
+
+TEST_CASE("gpu default stream: what is copied through the host is refused, or copied back after the capture", "[gpu]") {
+  check_good(run_gpu_ranks({.backend = Backend::shm}, [](Group& group, int gpu) {
+    const Array data(gpu, Values(kAFew, 1)), out(gpu, kAFew, 0);
+    group.allreduce(data, out);
+    out.set(Values(kAFew, 0));
+    Work work = group.iallreduce(data, out);
+    {
+      BlockingCapture capture;
+      expect_refused([&] { group.allreduce(data, out); });
+      const std::size_t before = fake_gpu_calls("cuStreamIsCapturing");
+      for (const Deadline deadline = Deadline::after(kDeadline); fake_gpu_calls("cuStreamIsCapturing") < before + 10;) {
+        expect(!work.test(), "it has ended without its copy");
+        expect(!deadline.expired(), "nobody asks when the copy may begin");
+      }
+      capture.end();
+    }
+    work.wait();
+    expect(out.values() == Values(kAFew, 2), "the sum");
+  }));
+}
+
+}  // namespace
+}  // namespace col::test
