@@ -1,7 +1,9 @@
 // Looks at what NCCL gets of messages that a function waits for, and when.
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <latch>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -65,6 +67,41 @@ TEST_CASE("gpu messages: a function that waits for one hands over nothing that i
     wait_all(all);
     expect(theirs.values() == Values(kMessageCount, peer), "the exchange");
     expect(first.values() == Values(kMessageCount, 2) && second.values() == first.values(), "what came late");
+  }));
+}
+
+// Messages end in their order. A look at each of them would make it n² for n messages, every time that one is started,
+// tested, or waited for by a function.
+TEST_CASE("gpu messages: however many are in flight, a look at them asks NCCL as often as one takes", "[gpu]") {
+  constexpr std::size_t kMany = 100;
+  std::latch idle(1), looked(1);
+  fake_nccl_reset();
+  check_good(run_gpu_ranks(2, [&](Group& group, int rank) {
+    const Array own(rank, Values(kMany, rank)), theirs(rank, Values(kMany, -1));
+    group.sendrecv(own, 1 - rank, theirs, 1 - rank);
+    group.barrier();
+    std::vector<Work> works;
+    if (rank == 1) {
+      idle.count_down();
+      expect_soon("the other does not look", [&] { return looked.try_wait(); });
+      for (std::size_t i = 0; i < kMany; ++i) works.push_back(group.isend(own.part(i, 1), 0));
+      wait_all(works);
+      return;
+    }
+    expect_soon("the other does not come", [&] { return idle.try_wait(); });
+    const auto asked = [before = fake_nccl_calls("ncclCommGetAsyncError")] {
+      return fake_nccl_calls("ncclCommGetAsyncError") - before;
+    };
+    for (std::size_t i = 0; i < kMany; ++i) works.push_back(group.irecv(theirs.part(i, 1), 1));
+    expect(asked() <= 2 * kMany, "every start looks at all of them");
+    for (Work& work : works) expect(!work.test(), "nothing was sent");
+    expect(asked() <= 4 * kMany, "every test looks at all of them");
+    std::atomic<std::size_t> run = 0;
+    for (Work& work : works) work = work.then([&](const std::optional<Error>&) { ++run; });
+    looked.count_down();
+    wait_all(works);
+    expect(run == kMany, "every function has run");
+    expect(theirs.values() == Values(kMany, 1), "what was sent");
   }));
 }
 

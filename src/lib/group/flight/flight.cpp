@@ -222,13 +222,16 @@ bool Flight::is_on_gpu(const Pending& pending) const {
 void Flight::progress_all(Reach reach) {
   const Reach before = std::exchange(reach_, reach);
   const Restored<Reach> restored{reach_, before};
-  bool is_late = false;  // an operation on the GPU has not ended
+  bool is_late = false;          // an operation on the GPU has not ended
+  bool is_message_late = false;  // a message on the GPU: they all end in their order, and begin with a look at one
   for (std::size_t i = 0; i < active_.size();) {
     const PendingPtr pending = active_[i];
     try {
-      const bool on_gpu = reach.to_first && is_on_gpu(*pending);
-      if ((is_late && on_gpu) || !progress(*pending) || ranks_differ()) {
+      const bool on_gpu = is_on_gpu(*pending), is_message = on_gpu && !pending->collective;
+      const bool may_look = !(on_gpu && reach.to_first && is_late) && !(is_message && is_message_late);
+      if (!may_look || !progress(*pending) || ranks_differ()) {
         is_late = is_late || on_gpu;
+        is_message_late = is_message_late || is_message;
         ++i;
         continue;
       }
