@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <latch>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/gpu/faults.hpp"
@@ -48,6 +50,54 @@ TEST_CASE("gpu staging faults: no page-locked memory is an error before the call
 TEST_CASE("gpu staging faults: the memory for copies is kept for the next call", "[gpu]") {
   check_good(run_staged(
       [](Group& group, int gpu) { expect_made_once(group, {"cuMemHostAlloc"}, {}, [&] { sum_all(group, gpu); }); }));
+}
+
+// Without a look at the copies' ends, of which there are as many as it takes.
+TEST_CASE("gpu staging faults: a small call asks little more of the driver than its copies", "[gpu]") {
+  struct Asked {
+    std::size_t copies, streams_asked;
+  };
+  fake_gpu_reset();
+  check_good(run_gpu_ranks({.backend = Backend::shm, .gpu = [](int) { return 0; }}, [](Group& group, int) {
+    const bool counts = group.rank() == 0;  // the other has host memory, and asks for nothing
+    const GpuArray<float> data(counts ? 0 : kHost, std::size_t{2}, 1.0f);
+    const auto expect_asked = [&](const std::string& what, const Asked& want, const std::function<void()>& call) {
+      call();
+      const std::pair<const char*, std::size_t> wanted[] = {
+          {"cuMemcpyAsync", want.copies},
+          {"cuEventRecord", want.copies},
+          {"cuStreamIsCapturing", want.streams_asked},
+          {"cuPointerGetAttribute", 1},
+          {"cuEventCreate", 0},
+          {"cuEventDestroy_v2", 0},
+          {"cuStreamCreateWithPriority", 0},
+          {"cuStreamWaitEvent", 0},
+          {"cuStreamSynchronize", 0},
+          {"cuLaunchHostFunc", 0},
+          {"cuMemAlloc_v2", 0},
+          {"cuMemHostAlloc", 0},
+          {"cuDevicePrimaryCtxRetain", 0},
+      };
+      std::vector<std::size_t> before;
+      for (const auto& [name, calls] : wanted) before.push_back(fake_gpu_calls(name));
+      call();
+      if (!counts) return;
+      for (std::size_t i = 0; i < before.size(); ++i) {
+        const std::size_t calls = fake_gpu_calls(wanted[i].first) - before[i];
+        expect(calls == wanted[i].second,
+               fmt::format("{} calls {} {} times, not {}", what, wanted[i].first, calls, wanted[i].second));
+      }
+    };
+    expect_asked("allreduce", {.copies = 2, .streams_asked = 2}, [&] { group.allreduce(data); });
+    expect_asked("iallreduce", {.copies = 2, .streams_asked = 2}, [&] { group.iallreduce(data, data).wait(); });
+    expect_asked("broadcast", {.copies = 1, .streams_asked = 1}, [&] { group.broadcast(data); });
+    const auto message = [&](int from) {
+      return group.rank() == from ? group.send(data, 1 - from) : group.recv(data, from);
+    };
+    expect_asked("send", {.copies = 1, .streams_asked = 1}, [&] { message(0); });
+    expect_asked("recv", {.copies = 1, .streams_asked = 2}, [&] { message(1); });
+  }));
+  fake_gpu_reset();
 }
 
 TEST_CASE("gpu staging faults: a copy that fails breaks the group on every rank", "[gpu]") {

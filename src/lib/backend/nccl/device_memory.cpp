@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "backend/nccl/device.hpp"
 #include "backend/nccl/kernels.hpp"
+#include "backend/nccl/known_memory.hpp"
 
 namespace col::nccl_backend {
 namespace {
@@ -161,22 +163,49 @@ class MemoryGpu {
     to_host_ = std::make_unique<GpuStream>(cuda);
     before_ = std::make_unique<GpuEvent>(cuda);
   }
-  ~MemoryGpu() { release_on(device, comparer_, before_, to_host_, to_device_); }
+  ~MemoryGpu() {
+    for (auto& event : idle_) release_on(device, event);
+    release_on(device, comparer_, before_, to_host_, to_device_);
+  }
   MemoryGpu(const MemoryGpu&) = delete;
   MemoryGpu& operator=(const MemoryGpu&) = delete;
 
   const GpuDevice device;
 
-  // Requires: the device is current. Starts the copy, and returns the event at its end.
-  std::unique_ptr<GpuEvent> copy(void* to, const void* from, std::size_t bytes, Stream stream) {
-    const CudaDriver& cuda = device.cuda();
-    auto ended = std::make_unique<GpuEvent>(cuda);
+  // An event at the end of a copy. It serves the next copies, too: making one takes longer than a small copy.
+  class Ended {
+   public:
+    // Requires: the device is current.
+    explicit Ended(MemoryGpu& gpu) : gpu_(gpu), event_(gpu.take_event()) {}
+    ~Ended() {
+      if (event_ == nullptr) return;
+      const std::lock_guard lock(gpu_.mutex_);
+      try {
+        gpu_.idle_.push_back(std::move(event_));
+      } catch (const std::bad_alloc&) {
+        leave_behind(event_);
+      }
+    }
+    Ended(Ended&&) = default;
+    Ended& operator=(Ended&&) = delete;
+    GpuEvent& operator*() const { return *event_; }
+
+   private:
+    MemoryGpu& gpu_;
+    std::unique_ptr<GpuEvent> event_;
+  };
+
+  // Requires: the device is current. Starts the copy.
+  Ended copy(void* to, const void* from, std::size_t bytes, Stream stream) {
+    Ended ended(*this);
+    if (stream.handle == nullptr && bytes <= kSmallCopy) stream.handle = CU_STREAM_LEGACY;
+    if (stream.handle != nullptr) {
+      copy_in(static_cast<CUstream>(stream.handle), to, from, bytes, *ended);
+      return ended;
+    }
     const GpuStream& own = is_on_device(to) ? *to_device_ : *to_host_;
     const std::lock_guard lock(mutex_);
-    const CUstream in = ordered(stream, own);
-    cuda.check(cuda.MemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes, in),
-               "cannot copy between the GPU and the host");
-    ended->record(in);
+    copy_in(ordered(stream, own), to, from, bytes, *ended);
     return ended;
   }
 
@@ -203,6 +232,29 @@ class MemoryGpu {
   }
 
  private:
+  // The largest copy that goes into the default stream itself. To let one's own stream wait for that takes longer, and
+  // it holds up nothing for long.
+  static constexpr std::size_t kSmallCopy = std::size_t{64} << 10;
+
+  std::unique_ptr<GpuEvent> take_event() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        std::unique_ptr<GpuEvent> event = std::move(idle_.back());
+        idle_.pop_back();
+        return event;
+      }
+    }
+    return std::make_unique<GpuEvent>(device.cuda());
+  }
+
+  void copy_in(CUstream stream, void* to, const void* from, std::size_t bytes, GpuEvent& ended) const {
+    const CudaDriver& cuda = device.cuda();
+    cuda.check(cuda.MemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes, stream),
+               "cannot copy between the GPU and the host");
+    ended.record(stream);
+  }
+
   // The driver does not know memory that it did not allocate: that is the host's.
   bool is_on_device(const void* memory) const {
     unsigned type = 0;
@@ -219,26 +271,25 @@ class MemoryGpu {
     return own.get();
   }
 
-  std::mutex mutex_;  // guards the comparer, and the pair: the event is recorded and waited for before another thread
+  std::mutex mutex_;  // guards what follows, and the pair: the event is recorded and waited for before another thread
                       // records it
   std::unique_ptr<Comparer> comparer_;              // null until it is asked for
   std::unique_ptr<GpuStream> to_device_, to_host_;  // comparisons run in to_host_
   std::unique_ptr<GpuEvent> before_;
+  std::vector<std::unique_ptr<GpuEvent>> idle_;  // of copies, which may go on
 };
 
 class CudaCopy final : public DeviceCopy {
  public:
-  CudaCopy(std::shared_ptr<MemoryGpu> gpu, std::unique_ptr<GpuEvent> ended)
-      : gpu_(std::move(gpu)), ended_(std::move(ended)) {}
-  ~CudaCopy() override { release_on(gpu_->device, ended_); }
+  CudaCopy(std::shared_ptr<MemoryGpu> gpu, MemoryGpu::Ended ended) : gpu_(std::move(gpu)), ended_(std::move(ended)) {}
   bool done() override {
     const GpuDevice::Scope scope(gpu_->device);
-    return ended_->done();
+    return (*ended_).done();
   }
 
  private:
   const std::shared_ptr<MemoryGpu> gpu_;  // shared: a copy may be looked at to the end of the process
-  std::unique_ptr<GpuEvent> ended_;
+  MemoryGpu::Ended ended_;
 };
 
 // Memory of a device, or page-locked, that goes back within the device's context.
@@ -288,7 +339,8 @@ class CudaMemory final : public DeviceMemory {
   std::optional<int> device_of(const void* memory, std::size_t bytes, int device) override {
     const std::shared_ptr<MemoryGpu> asked = gpu(device);
     const GpuDevice::Scope scope(asked->device);
-    return nccl_backend::device_of(memory, bytes, cuda_);
+    const std::lock_guard lock(known_mutex_);
+    return known_.device_of(memory, bytes, cuda_);
   }
 
   std::shared_ptr<void> allocate(int device, std::size_t bytes) override {
@@ -375,6 +427,8 @@ class CudaMemory final : public DeviceMemory {
   const CudaDriver& cuda_;
   std::mutex mutex_;                                // guards what follows
   std::map<int, std::shared_ptr<MemoryGpu>> gpus_;  // the GPUs used so far; shared with the memory that is on them
+  std::mutex known_mutex_;                          // guards the next
+  KnownMemory known_;
 };
 
 }  // namespace
