@@ -89,11 +89,12 @@ TEST_CASE("gpu measuring faults: what the driver refuses is an error that names 
 
 TEST_CASE("gpu measuring faults: copies to the GPU and from it do not wait for each other", "[gpu]") {
   fake_gpu_reset();
-  const auto wide = gpus().allocate(0, 64), other = gpus().allocate(0, 64);
-  const auto near = gpus().allocate_host(0, 64), far = gpus().allocate_host(0, 64);
+  constexpr std::size_t kBytes = std::size_t{1} << 20;  // small ones go into the default stream
+  const auto wide = gpus().allocate(0, kBytes), other = gpus().allocate(0, kBytes);
+  const auto near = gpus().allocate_host(0, kBytes), far = gpus().allocate_host(0, kBytes);
   fake_gpu_hold_copies_to_device(1);
-  const auto up = gpus().copy(wide.get(), near.get(), 64, 0, {});
-  const auto down = gpus().copy(far.get(), other.get(), 64, 0, {});
+  const auto up = gpus().copy(wide.get(), near.get(), kBytes, 0, {});
+  const auto down = gpus().copy(far.get(), other.get(), kBytes, 0, {});
   wait_for([&] { return down->done() ? std::optional(true) : std::nullopt; });
   CHECK_FALSE(up->done());
   fake_gpu_hold_copies_to_device(0);

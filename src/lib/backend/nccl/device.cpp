@@ -125,13 +125,15 @@ bool is_captured(Stream stream, const GpuDevice& device) {
   return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+// Whatever else is wrong with the device, the work finds that is put on it, and breaks the group on all ranks.
 bool is_default_open(const GpuDevice& device) {
-  const GpuDevice::Scope scope(device);
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  const CUresult looked = device.cuda().StreamIsCapturing(CU_STREAM_LEGACY, &status);
-  if (looked == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return false;
-  device.cuda().check(looked, "cannot use the default stream");
-  return true;
+  try {
+    const GpuDevice::Scope scope(device);
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return device.cuda().StreamIsCapturing(CU_STREAM_LEGACY, &status) != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  } catch (const Error&) {
+    return true;
+  }
 }
 
 void require_default_open(const GpuDevice& device) {
