@@ -4,6 +4,7 @@
 #include <cuda.h>
 
 #include <chrono>
+#include <functional>
 
 #include "backend/nccl/shared_library.hpp"
 #include "conformance/gpu/gpu_ranks.hpp"
@@ -33,13 +34,19 @@ class Capture {
     must(driver().destroy(graph), "destroy");
   }
 
-  // Runs what was noted down, and waits for it.
-  void replay() {
+  // Runs what was noted down, and waits for it; not for long once `is_lost` says that another rank has failed.
+  void replay(const std::function<bool()>& is_lost = [] { return false; }) {
     must(driver().launch(executable_, stream_), "launch");
     nccl_backend::GpuEvent ended(cuda());
     ended.record(stream_);
-    const Deadline deadline = Deadline::after(std::chrono::seconds(20));
-    while (!ended.done()) expect(!deadline.expired(), "a stream does not end");
+    Deadline deadline = Deadline::after(std::chrono::seconds(20));
+    for (bool was_lost = false; !ended.done();) {
+      if (!was_lost && is_lost()) {
+        was_lost = true;
+        deadline = Deadline::after(std::chrono::seconds(2));
+      }
+      expect(!deadline.expired(), "a stream does not end");
+    }
   }
 
  private:

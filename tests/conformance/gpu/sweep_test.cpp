@@ -1,10 +1,14 @@
 // Every entry point of CUDA and of NCCL that a whole program calls fails, at each of its calls in turn. Whatever fails,
-// the ranks end soon, what they have got is right, and nothing is left behind.
+// the ranks end soon, what they have got is right, and nothing is left behind. COL_SWEEP_PART=2/4: every fourth of
+// these runs, from the second on; they mostly wait, so that several parts go at once (sweep.sh).
 #include <nccl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <numeric>
 #include <sstream>
@@ -71,6 +75,9 @@ void whole_program(Group& group, int gpu) {
   group.barrier();
 }
 
+// In the run that goes on. The graph of another rank waits for one that has failed.
+std::atomic<bool> one_has_failed{false};
+
 void with_graph(Group& group, int gpu) {
   const nccl_backend::GpuStream stream(cuda());
   const Options in_stream{.stream = {stream.get()}};
@@ -81,7 +88,7 @@ void with_graph(Group& group, int gpu) {
   capture.end();
   group.barrier();  // a graph that a rank has not would never end on the others
   try {
-    capture.replay();
+    capture.replay([] { return one_has_failed.load(); });
   } catch (...) {  // the other rank has failed: nothing but the end of the group ends what waits for it on the GPU
     Context::current().destroy_group("g");
     throw;
@@ -150,12 +157,33 @@ int after(int nth) {
 // After an error, a communicator that has graphs stays until the process ends: a graph that is destroyed reads from it.
 enum class Left { nothing, communicators };
 
+// The runs of this process.
+class Part {
+ public:
+  Part() {
+    const char* const text = std::getenv("COL_SWEEP_PART");
+    if (text == nullptr) return;
+    const bool is_read = std::sscanf(text, "%d/%d", &number_, &of_) == 2;
+    REQUIRE((is_read && 1 <= number_ && number_ <= of_));
+  }
+  bool has_next() { return runs_++ % of_ == number_ - 1; }
+
+ private:
+  int number_ = 1, of_ = 1, runs_ = 0;
+};
+
 std::vector<Outcome> run(Backend backend, const GpuBody& body, Duration timeout) {
+  one_has_failed = false;
   return run_threads(2, [&](int rank, Context& context) {
-    const OnGpu current(rank);
-    Group group =
-        context.init_group({.name = "g", .rank = rank, .world_size = 2, .backend = backend, .timeout = timeout});
-    body(group, rank);
+    try {
+      const OnGpu current(rank);
+      Group group =
+          context.init_group({.name = "g", .rank = rank, .world_size = 2, .backend = backend, .timeout = timeout});
+      body(group, rank);
+    } catch (...) {
+      one_has_failed = true;
+      throw;
+    }
   });
 }
 
@@ -164,10 +192,15 @@ void sweep(Backend backend, const Library& library, const GpuBody& body, Left ma
   check_good(run(backend, body, 20s));
   const std::vector<std::string> names = names_of(library);
   CHECK(names.size() > 5);
+  Part part;
   int runs = 0;
+  double longest = 0;
+  std::string longest_of;
   for (const std::string& name : names) {
     const std::size_t usual = library.calls(name.c_str());
+    const int before_name = runs;
     for (int nth = 1; nth <= static_cast<int>(usual); nth = after(nth)) {
+      if (!part.has_next()) continue;
       INFO(name << ", call " << nth);
       forget_faults();
       const Alive before;
@@ -178,6 +211,8 @@ void sweep(Backend backend, const Library& library, const GpuBody& body, Left ma
       INFO(show(outcomes));
       const bool one_is_told = std::ranges::any_of(outcomes, [](const Outcome& one) { return one.code.has_value(); });
       for (const Outcome& outcome : outcomes) {
+        if (outcome.seconds > longest) longest_of = fmt::format("{}, call {}", name, nth);
+        longest = std::max(longest, outcome.seconds);
         // A graph that the program starts by itself has no deadline: it waits for a rank that has failed.
         const bool waits_in_graph = may_be_left == Left::communicators && one_is_told &&
                                     outcome.text.find("a stream does not end") != std::string::npos;
@@ -187,10 +222,12 @@ void sweep(Backend backend, const Library& library, const GpuBody& body, Left ma
       const Alive left;
       if (may_be_left == Left::nothing && !gives_back(name)) CHECK(left.counts == before.counts);
     }
+    if (runs == before_name) continue;
     forget_faults();
     check_good(run(backend, body, 20s));  // what one fault has done harms no later group
   }
-  WARN(runs << " runs with a fault in " << names.size() << " functions");
+  WARN(fmt::format("{} runs with a fault in {} functions; the longest, of {}, took {:.1f} s", runs, names.size(),
+                   longest_of, longest));
 }
 
 const Library kCuda{fake_gpu_fail, fake_gpu_calls, fake_gpu_called, CUDA_ERROR_UNKNOWN};
