@@ -10,12 +10,12 @@ hosts, NCCL for tensors on GPUs. The ranks meet through torch's own store, whate
 
 process_group.py has the calls, backend.py what torch sees of them beside another backend, layout.py brings torch's lists of
 tensors to the one buffer that a collective takes, memory.py has buffers that the ranks share, work.py is what a call returns,
-hooks.py what DDP may call, meeting.py is how the ranks find each other.
+hooks.py what DDP may call, ops.py the operators torch.ops.col, meeting.py is how the ranks find each other.
 """
 
 from .register import register
 
-__all__ = ["allreduce_hook", "register"]
+__all__ = ["allreduce_hook", "ops_name", "register"]
 
 register()
 
@@ -25,4 +25,8 @@ def __getattr__(name: str) -> object:
         from .hooks import allreduce_hook
 
         return allreduce_hook
+    if name == "ops_name":
+        from .ops import ops_name
+
+        return ops_name
     raise AttributeError(f"module 'col.torch' has no attribute '{name}'")

@@ -5,8 +5,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from ..errors import InvalidArgument
-from .process_group import own_of
+from .process_group import needed
 
 
 def allreduce_hook(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
@@ -15,11 +14,9 @@ def allreduce_hook(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[
     Nothing is hidden then, and nothing lost to a second thread: faster where every processor computes. state: the model's
     process group, of backend "col"; None for the default group. Tensors on the CPU. Errors come out of backward().
     """
-    group = own_of(dist.group.WORLD if state is None else state)
-    if group is None:
-        raise InvalidArgument("allreduce_hook: the group is not of backend 'col'; make the model with one that is, and pass it as state")
+    group = needed(state, "allreduce_hook")
     buffer = bucket.buffer()
-    group.group.allreduce(buffer, op="avg")
+    group.allreduce(buffer, op="avg")
     future: Any = torch.futures.Future()
     future.set_result(buffer)
     return future

@@ -76,6 +76,14 @@ def own_of(group: Any) -> Optional[ProcessGroup]:
     return backend.group() if isinstance(backend, STAND_IN) else None
 
 
+def needed(group: Any, what: str) -> _col.Group:
+    """The same, as col's own; of torch's default group for None. Raises where it is not col's."""
+    own = own_of(dist.group.WORLD if group is None else group)
+    if own is None:
+        raise InvalidArgument(f"{what}: the group is not of backend 'col'; make one that is, dist.new_group(backend='col'), and pass it")
+    return own.group
+
+
 def op_of(op: Any) -> Any:
     kind = getattr(op, "op", op)
     name = _OPS.get(kind)
