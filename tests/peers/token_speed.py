@@ -63,8 +63,10 @@ def main():
 
     times = {way: [] for way in ways}
     with torch.inference_mode():
-        for _ in range(chosen.rounds):
+        for turn in range(chosen.rounds):
             for way, call in ways.items():
+                if way == "Gloo" and turn % 10:  # it takes most of the time
+                    continue
                 group.barrier()
                 times[way].append(timed(call, chosen.calls))
     median = {way: statistics.median(values) for way, values in times.items()}

@@ -17,7 +17,7 @@ import pytest
 
 import col
 import processes
-from col.launch import job, program
+from col.launch import job, program, wire
 from ranks import until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -231,6 +231,30 @@ def test_time_is_up():
             ranks(hangs_in_c)
     assert caught.value.code == "timeout" and caught.value.rank in (1, -1)
     assert "in hangs_in_c" in caught.value.tracebacks[0] and "in hangs_in_c" in caught.value.tracebacks[1]
+
+
+def stops_in_its_answer():
+    def half(to, parts):
+        to.sendall(b"".join(parts)[:-1])
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    if col.get_rank() == 1:
+        wire.send = half
+
+
+@pytest.mark.parametrize("of", ["arguments", "answer"])
+def test_a_message_that_is_stuck_counts_towards_the_time(of):
+    with col.ranks(2) as ranks:
+        before = ranks(process)
+        ranks._timeout = 2
+        if of == "arguments":  # larger than what a socket holds
+            os.kill(before[1], signal.SIGSTOP)
+        with pytest.raises(col.RankFailed, match="^time is up after 2 s") as caught:
+            ranks(*((len, bytes(64 << 20)) if of == "arguments" else (stops_in_its_answer,)))
+        assert caught.value.code == "timeout"
+        ranks._timeout = None
+        assert ranks(len, b"123") == [3, 3]  # anew
+    assert not any(map(is_alive, before))
 
 
 def has_no_pickle():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import select
@@ -22,6 +23,7 @@ from .rank import ADDRESS, STOP, Outcome
 
 START_LIMIT = 60  # seconds, from colrun to the last rank
 STOP_LIMIT = 5  # for ranks to end a call, or their processes
+LONGEST = 1e6  # for a call without a limit; a socket takes not much more
 PRINT_LIMIT = 1  # for what they have printed, after they have answered
 HOLD = 0.1  # a line waits so long for the same line of other ranks
 _BEGIN = "import sys; sys.path[:] = sys.argv[1:]; del sys.argv[1:]; from col.launch.rank import main; main()"
@@ -92,6 +94,7 @@ class Job:
         self._n = n
         self._pid = os.getpid()
         self._busy = threading.Lock()
+        self._latest = 0.0  # when the call has to end
         self._peers: dict[int, _Peer] = {}
         self._is_renewed = False
         self._job_id = ""
@@ -199,6 +202,7 @@ class Job:
 
     def _answer(self, peer: _Peer) -> None:
         try:
+            peer.socket.settimeout(max(self._left(), STOP_LIMIT))
             outcome = wire.unpacked(wire.receive(peer.socket))
             outcome.parts = [None, *wire.receive(peer.socket)]
             peer.outcome = outcome
@@ -243,23 +247,26 @@ class Job:
         for peer in self._peers.values():
             peer.outcome = None
             peer.stack()
+        self._latest = began + (timeout or float("inf"))
         try:
             for peer in self._peers.values():
-                wire.send(peer.socket, wire.packed(("call", self._is_renewed)))
-                wire.send(peer.socket, parts)
+                wire.send(peer.socket, wire.packed(("call", self._is_renewed)), self._left)
+                wire.send(peer.socket, parts, self._left)
+        except TimeoutError:  # it does not take its arguments
+            raise self._out_of_time(timeout or LONGEST) from None
         except OSError:
             raise self._died() from None
         self._is_renewed = False
         gave_up = float("inf")
         while any(peer.outcome is None for peer in self._peers.values()):
+            left = self._left()
+            if left <= 0:
+                raise self._out_of_time(timeout or LONGEST)
             if self._dead() is not None:
                 raise self._died()
             bad = next((r for r, p in self._peers.items() if p.outcome and not p.outcome.is_good), None)
             if bad is not None:
                 break
-            left = 60.0 if timeout is None else began + timeout - time.monotonic()
-            if left <= 0:
-                raise self._out_of_time(timeout or 0)
             patience = self._patience()
             if patience is not None:
                 gave_up = min(gave_up, time.monotonic() + patience)
@@ -322,6 +329,10 @@ class Job:
                 bad[rank], first = peer.outcome, rank
         return failure.of_exception(first, bad[first], self.finding, self._traces(but=first))
 
+    def _left(self) -> float:
+        """Seconds that the call may still take."""
+        return min(self._latest - time.monotonic(), LONGEST)
+
     def _patience(self) -> Optional[float]:
         all_of_them = [p.outcome.patience for p in self._peers.values() if p.outcome and p.outcome.patience is not None]
         return min(all_of_them, default=None)
@@ -364,7 +375,8 @@ class Job:
         waiting = [p for p in self._peers.values() if p.outcome is None and p.socket.fileno() >= 0]
         for peer in waiting:
             try:
-                wire.send(peer.socket, word)
+                with contextlib.suppress(TimeoutError):  # it does not even read, and is killed; its stack may still come
+                    wire.send(peer.socket, word, _at_once)
                 os.kill(peer.pid, STOP)
             except OSError:
                 pass  # it ends just now
@@ -409,7 +421,7 @@ class Job:
             return {}
         for peer in self._peers.values():
             try:
-                wire.send(peer.socket, wire.packed(("end",)))
+                wire.send(peer.socket, wire.packed(("end",)), _at_once)
             except OSError:
                 pass  # it has ended
         if not self._peers or len(self._peers) < self._n:
@@ -443,6 +455,10 @@ class Job:
                 self._wait(0.01)
             stacks[rank] = failure.own_part(stack)
         return stacks
+
+
+def _at_once() -> float:
+    return 0.0
 
 
 def _aborted(message: str) -> BaseException:

@@ -15,7 +15,7 @@ from ..errors import InvalidArgument
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
-    from typing import Any, Sequence
+    from typing import Any, Callable, Optional, Sequence
 
 _COUNT = struct.Struct("<Q")
 _CHUNK = 1 << 20
@@ -63,11 +63,11 @@ def packed(value: Any) -> list[Any]:
     return [struct.pack(f"<{len(parts) + 1}Q", len(parts), *(len(part) for part in parts)), *parts]
 
 
-def send(to: _socket.socket, parts: Sequence[Any]) -> None:
-    if sum(len(part) for part in parts) < _CHUNK:
-        to.sendall(b"".join(parts))
-        return
-    for part in parts:
+def send(to: _socket.socket, parts: Sequence[Any], left: Optional[Callable[[], float]] = None) -> None:
+    """left: the seconds that it may still take; then it raises TimeoutError."""
+    for part in [b"".join(parts)] if sum(len(part) for part in parts) < _CHUNK else parts:
+        if left is not None:
+            to.settimeout(max(left(), 1e-3))  # 0 would be another mode
         to.sendall(part)
 
 

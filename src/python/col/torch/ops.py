@@ -91,6 +91,9 @@ def _smaller(x: Any, group: str, op: str = "sum") -> Any:
 @_operator("all_reduce_(Tensor(a!) x, str group, str op='sum') -> ()", _nothing)
 def _all_reduce_(x: Any, group: str, op: str = "sum") -> None:
     own = _of(group, x)
+    if x.is_contiguous() and not x.is_complex():  # each question to a tensor costs a tenth of a small call
+        own.allreduce(x, op=op)
+        return
     buffer, finish = layout.written(x)
     own.allreduce(buffer, op=op)
     if finish is not None:
