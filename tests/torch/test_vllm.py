@@ -8,6 +8,8 @@ import sys
 import pytest
 import torch
 
+import col
+
 import processes
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -71,3 +73,35 @@ def test_calls_of_its_groups(path, tmp_path, size):
         capture_output=True, text=True, timeout=2 * processes.LIMIT, env={**os.environ, "PYTHONPATH": path, "VLLM_PLUGINS": "col"})
     assert done.returncode == 0, done.stderr[-4000:]
     assert sorted(done.stdout.splitlines()) == [f"rank {rank} good" for rank in range(size)]
+
+
+TYPED = """
+import col.torch
+import col.vllm
+
+name: str = col.torch.ops_name(None)
+chosen: str | None = col.vllm.platform()
+col.torch.ops_name()
+wrong: int = col.vllm.platform()
+"""
+MYPY = """
+[mypy]
+strict = True
+follow_imports = silent
+[mypy-torch,torch.*]
+follow_imports = skip
+"""
+
+
+def test_types(tmp_path):
+    """torch itself takes long to read."""
+    pytest.importorskip("mypy")
+    package = pathlib.Path(col.__file__).parent
+    (tmp_path / "typed.py").write_text(TYPED)
+    (tmp_path / "mypy.ini").write_text(MYPY)
+    files = [*(package / "vllm").glob("*.py"), package / "torch" / "ops.py", package / "torch" / "__init__.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "typed.py", *map(str, files)], cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(package.parent)}, capture_output=True, text=True, timeout=4 * processes.LIMIT)
+    found = [line.split(": ")[0] for line in done.stdout.splitlines() if ": error: " in line]
+    assert found == ["typed.py:7", "typed.py:8"], done.stdout + done.stderr

@@ -4,6 +4,7 @@ of Python's as its program, too: python -m col.run -n 4 hello.py."""
 import os
 import sys
 import types
+from functools import partial
 
 import col.launch
 
@@ -17,7 +18,9 @@ class _Module(types.ModuleType):
 
 sys.modules[__name__].__class__ = _Module
 
-def _become(name, arguments):
+
+def _become(name, arguments=None):
+    arguments = sys.argv[1:] if arguments is None else arguments
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", name)
     try:
         os.execv(program, [program, *arguments])
@@ -36,20 +39,8 @@ def _with_python(arguments):
     return arguments
 
 
-def colrun():
-    _become("colrun", sys.argv[1:])
-
-
-def colbench():
-    _become("colbench", sys.argv[1:])
-
-
-def colcheck():
-    _become("colcheck", sys.argv[1:])
-
-
-def coljob():
-    _become("coljob", sys.argv[1:])
+# The commands of the wheel.
+colrun, colbench, colcheck, coljob = (partial(_become, name) for name in ("colrun", "colbench", "colcheck", "coljob"))
 
 
 if __name__ == "__main__":

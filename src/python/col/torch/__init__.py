@@ -13,20 +13,23 @@ tensors to the one buffer that a collective takes, memory.py has buffers that th
 hooks.py what DDP may call, ops.py the operators torch.ops.col, meeting.py is how the ranks find each other.
 """
 
+import importlib
+
 from .register import register
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .hooks import allreduce_hook
+    from .ops import ops_name
 
 __all__ = ["allreduce_hook", "ops_name", "register"]
 
 register()
 
+_LATER = {"allreduce_hook": ".hooks", "ops_name": ".ops"}  # the table of backends needs nothing of them
+
 
 def __getattr__(name: str) -> object:
-    if name == "allreduce_hook":  # imported when it is used: the table of backends needs nothing of it
-        from .hooks import allreduce_hook
-
-        return allreduce_hook
-    if name == "ops_name":
-        from .ops import ops_name
-
-        return ops_name
-    raise AttributeError(f"module 'col.torch' has no attribute '{name}'")
+    if name not in _LATER:
+        raise AttributeError(f"module 'col.torch' has no attribute '{name}'")
+    return getattr(importlib.import_module(_LATER[name], __name__), name)

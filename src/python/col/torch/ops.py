@@ -78,22 +78,25 @@ def _nothing(x: Any, group: str, *args: Any) -> None:
     _of(group, x)
 
 
+def _rows(x: Any) -> Any:
+    return x.shape[0] if x.dim() else 1
+
+
 def _larger(x: Any, group: str) -> Any:
-    rows = x.shape[0] if x.dim() else 1
-    return x.new_empty((rows * _of(group, x).size, *x.shape[1:]))
+    return x.new_empty((_rows(x) * _of(group, x).size, *x.shape[1:]))
 
 
 def _smaller(x: Any, group: str, op: str = "sum") -> Any:
-    rows = x.shape[0] if x.dim() else 1
-    return x.new_empty((rows // _of(group, x).size, *x.shape[1:]))
+    return x.new_empty((_rows(x) // _of(group, x).size, *x.shape[1:]))
 
 
 @_operator("all_reduce_(Tensor(a!) x, str group, str op='sum') -> ()", _nothing)
 def _all_reduce_(x: Any, group: str, op: str = "sum") -> None:
-    own = _of(group, x)
-    if x.is_contiguous() and not x.is_complex():  # each question to a tensor costs a tenth of a small call
+    own = _groups.get(group, _gone)()
+    if own is not None and x.is_contiguous():  # col refuses by itself what it cannot take; to ask first would cost as much as the rest
         own.allreduce(x, op=op)
         return
+    own = _of(group, x)
     buffer, finish = layout.written(x)
     own.allreduce(buffer, op=op)
     if finish is not None:
@@ -126,9 +129,8 @@ def _all_gather(x: Any, group: str) -> Any:
 @_operator("reduce_scatter(Tensor x, str group, str op='sum') -> Tensor", _smaller)
 def _reduce_scatter(x: Any, group: str, op: str = "sum") -> Any:
     own = _of(group, x)
-    rows = x.shape[0] if x.dim() else 1
-    if rows % own.size:
-        raise InvalidArgument(f"torch.ops.col.reduce_scatter: {rows} rows cannot be cut in {own.size} equal parts; pad the first axis")
+    if _rows(x) % own.size:
+        raise InvalidArgument(f"torch.ops.col.reduce_scatter: {_rows(x)} rows cannot be cut in {own.size} equal parts; pad the first axis")
     out = _smaller(x, group)
     own.reduce_scatter(layout.read(x), out, op=op)
     return out

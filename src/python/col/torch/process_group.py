@@ -223,16 +223,12 @@ class ProcessGroup(dist.ProcessGroup):
         return self._each("allreduce", tensors, opts, op=op)
 
     def broadcast(self, tensors: Any, opts: Any = None, root: Optional[int] = None) -> Any:
-        tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
-        if isinstance(opts, int):
-            opts, root = None, opts
-        return self._each("broadcast", _single(tensors), opts, root=opts.rootRank if root is None else root)
+        tensors, opts, root = _rooted(tensors, opts, root)
+        return self._each("broadcast", _single(tensors), opts, root=root)
 
     def reduce(self, tensors: Any, opts: Any = None, root: Optional[int] = None, op: Any = dist.ReduceOp.SUM) -> Any:
-        tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
-        if isinstance(opts, int):
-            opts, root = None, opts
-        root, op = (opts.rootRank, opts.reduceOp) if root is None else (root, op)
+        tensors, opts, root = _rooted(tensors, opts, root)
+        op = op if opts is None else opts.reduceOp
         return self._each("reduce", _single(tensors), opts, op=op_of(op), root=root)
 
     def _each(self, call: str, tensors: Sequence[Any], opts: Any, **arguments: Any) -> Any:
@@ -273,17 +269,25 @@ class ProcessGroup(dist.ProcessGroup):
         return self.all_gather_single_coalesced([output], [input], opts)
 
     def all_gather_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
-        group = self._group_of([*outputs, *inputs], "all_gather_into_tensor")
-        layout.check_calls([[output] for output in outputs], [[x] for x in inputs], "all_gather_into_tensor")
+        return self._singles("allgather", "all_gather_into_tensor", outputs, inputs, opts)
+
+    def _singles(self, call: str, what: str, outputs: Any, inputs: Any, opts: Any, **more: Any) -> Any:
+        group = self._group_of([*outputs, *inputs], what)
+        layout.check_calls([[output] for output in outputs], [[x] for x in inputs], what)
         calls, finishes = [], []
         for output, x in zip(outputs, inputs):
-            if output.numel() != self._size * x.numel():
+            pair = [("output", output), ("input", x)]
+            (large, whole), (small, part) = pair if call == "allgather" else pair[::-1]
+            if whole.numel() != self._size * part.numel():
                 raise InvalidArgument(
-                    f"all_gather_into_tensor: the output has {output.numel()} elements, and must have {self._size} times the "
-                    f"{x.numel()} of the input"
+                    f"{what}: the {large} has {whole.numel()} elements, and must have {self._size} times the {part.numel()} of "
+                    f"the {small}"
                 )
             out, finish = layout.written(output)
-            calls.append(("allgather", {"x": layout.raw(layout.read(x)), "out": layout.raw(out)}))
+            x = layout.read(x)
+            if call == "allgather":
+                x, out = layout.raw(x), layout.raw(out)
+            calls.append((call, {"x": x, "out": out, **more}))
             finishes.append(finish)
         return self._begin(group, calls, outputs, layout.in_order(*finishes), opts)
 
@@ -292,10 +296,8 @@ class ProcessGroup(dist.ProcessGroup):
 
     def gather(self, output_lists: Any, inputs: Any, opts: Any = None, root: Optional[int] = None) -> Any:
         if isinstance(inputs, torch.Tensor):
-            output_lists, inputs = [output_lists] if output_lists else [], [inputs]
-        if isinstance(opts, int):
-            opts, root = None, opts
-        root = opts.rootRank if root is None else root
+            output_lists = [output_lists] if output_lists else []
+        inputs, opts, root = _rooted(inputs, opts, root)
         outputs = output_lists[0] if self._rank == root else []
         group = self._group_of([*inputs, *outputs], "gather")
         arguments: dict[str, Any] = {"x": layout.raw(layout.read(inputs[0])), "root": root}
@@ -314,10 +316,8 @@ class ProcessGroup(dist.ProcessGroup):
 
     def scatter(self, outputs: Any, input_lists: Any, opts: Any = None, root: Optional[int] = None) -> Any:
         if isinstance(outputs, torch.Tensor):
-            outputs, input_lists = [outputs], [input_lists] if input_lists else []
-        if isinstance(opts, int):
-            opts, root = None, opts
-        root = opts.rootRank if root is None else root
+            input_lists = [input_lists] if input_lists else []
+        outputs, opts, root = _rooted(outputs, opts, root)
         out, finish = layout.written(outputs[0])
         arguments: dict[str, Any] = {"out": layout.raw(out), "root": root}
         inputs = []
@@ -349,19 +349,7 @@ class ProcessGroup(dist.ProcessGroup):
 
     def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
         op = op_of(dist.ReduceOp.SUM if opts is None else opts.reduceOp)
-        group = self._group_of([*outputs, *inputs], "reduce_scatter_tensor")
-        layout.check_calls([[output] for output in outputs], [[x] for x in inputs], "reduce_scatter_tensor")
-        calls, finishes = [], []
-        for output, x in zip(outputs, inputs):
-            if x.numel() != self._size * output.numel():
-                raise InvalidArgument(
-                    f"reduce_scatter_tensor: the input has {x.numel()} elements, and must have {self._size} times the "
-                    f"{output.numel()} of the output"
-                )
-            out, finish = layout.written(output)
-            calls.append(("reduce_scatter", {"x": layout.read(x), "out": out, "op": op}))
-            finishes.append(finish)
-        return self._begin(group, calls, outputs, layout.in_order(*finishes), opts)
+        return self._singles("reduce_scatter", "reduce_scatter_tensor", outputs, inputs, opts, op=op)
 
     _reduce_scatter_base = reduce_scatter_single
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
@@ -646,6 +634,14 @@ def _single(tensors: Sequence[Any]) -> Sequence[Any]:
 
 
 STAND_IN = stand_in_of(ProcessGroup)
+
+
+def _rooted(tensors: Any, opts: Any, root: Optional[int]) -> tuple[Any, Any, int]:
+    """torch has broadcast(tensors, options), broadcast(tensor, root) and broadcast(tensor, root=root)."""
+    tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
+    if isinstance(opts, int):
+        opts, root = None, opts
+    return tensors, opts, opts.rootRank if root is None else root
 
 
 def _given(tensors: Any, opts: Any, more: dict[str, Any]) -> tuple[Any, Any, Any]:
