@@ -64,11 +64,12 @@ def main():
     times = {way: [] for way in ways}
     with torch.inference_mode():
         for turn in range(chosen.rounds):
-            for way, call in ways.items():
+            order = list(ways)[turn % len(ways) :] + list(ways)[: turn % len(ways)]
+            for way in order:
                 if way == "Gloo" and turn % 10:  # it takes most of the time
                     continue
                 group.barrier()
-                times[way].append(timed(call, chosen.calls))
+                times[way].append(timed(ways[way], chosen.calls))
     median = {way: statistics.median(values) for way, values in times.items()}
     failed = 0
     if dist.get_rank() == 0:
@@ -81,16 +82,17 @@ def main():
         limit = 500 + median["empty operator"]
         both = median["Group"] + median["empty operator"]
         part = median["Gloo"] / 15
-        targets = [
-            ("Group <= 500", median["Group"] <= 500, f"8 bytes take {quick:.2f} here, and the target is for machines with <= 1"),
-            (f"torch.ops.col <= 500 + empty operators = {limit:.0f}", median["torch.ops.col"] <= limit,
-             f"Group and empty operators here: {both:.0f}"),
+        targets = [  # the first two are for machines on which 8 bytes take a microsecond at most
+            ("Group <= 500", quick > 1 or median["Group"] <= 500, ""),
+            (f"torch.ops.col <= 500 + empty operators = {limit:.0f}", quick > 1 or median["torch.ops.col"] <= limit,
+             f" (Group and empty operators took {both:.0f})"),
             (f"torch.ops.col <= Gloo / 15 = {part:.0f}", median["torch.ops.col"] <= part,
-             f"Gloo takes {median['Gloo'] / median['torch.ops.col']:.1f} times as long"),
+             f" (Gloo took {median['Gloo'] / median['torch.ops.col']:.1f} times as long)"),
         ]
-        for target, holds, note in targets:
+        for place, (target, holds, note) in enumerate(targets):
             failed += not holds
-            print(f"  {'holds' if holds else 'MISSED':6} {target} ({note})")
+            verdict = "MISSED" if not holds else "holds" if place == 2 or quick <= 1 else f"not judged, 8 bytes took {quick:.2f}:"
+            print(f"  {verdict} {target}{note}")
     dist.destroy_process_group()
     return failed > 0
 

@@ -73,11 +73,13 @@ for object in $objects; do
 done
 
 # torch looks here for the backend that a program names.
-in_environment python - <<'PY' || fail "the entry point for torch (above)"
+in_environment python - <<'PY' || fail "the entry points (above)"
 from importlib.metadata import entry_points
 
 [found] = entry_points(group="torch.distributed.backends")
 assert (found.name, found.value) == ("col", "col.torch:register"), found
+[found] = entry_points(group="vllm.platform_plugins")  # vLLM looks here, and takes its own platform
+assert found.name == "col" and found.load()() is None, found
 PY
 
 # One of ten imports is quick; a machine under load is not, now and then.

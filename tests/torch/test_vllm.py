@@ -1,4 +1,4 @@
-"""col.vllm under a stand-in of vLLM (stand_in/): what is chosen, and the calls of its groups. scripts/vllm-try has the real one."""
+"""col.vllm under a stand-in of vLLM (stand_in/): what is chosen, and the calls of its groups. scripts/dev vllm-try has the real one."""
 
 import os
 import pathlib

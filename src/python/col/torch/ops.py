@@ -93,9 +93,12 @@ def _smaller(x: Any, group: str, op: str = "sum") -> Any:
 @_operator("all_reduce_(Tensor(a!) x, str group, str op='sum') -> ()", _nothing)
 def _all_reduce_(x: Any, group: str, op: str = "sum") -> None:
     own = _groups.get(group, _gone)()
-    if own is not None and x.is_contiguous():  # col refuses by itself what it cannot take; to ask first would cost as much as the rest
-        own.allreduce(x, op=op)
-        return
+    if own is not None:
+        try:
+            own.allreduce(x, op=op)
+            return
+        except InvalidArgument:  # how x lies in memory, mostly: to ask first would cost every call a twentieth
+            pass
     own = _of(group, x)
     buffer, finish = layout.written(x)
     own.allreduce(buffer, op=op)
