@@ -28,7 +28,10 @@ class CountingStore final : public Store, public store::RunExtension {
   }
   std::optional<std::string> get(std::string_view key) override {
     auto value = store_->get(key);
-    count(key.size() + (value ? value->size() : 0));
+    const std::size_t bytes = key.size() + (value ? value->size() : 0);
+    count(bytes);
+    got_bytes_ += bytes;
+    ++gets_;
     return value;
   }
   std::string wait(std::string_view key, WaitContext& wait) override {
@@ -64,6 +67,9 @@ class CountingStore final : public Store, public store::RunExtension {
 
   std::size_t bytes() const { return bytes_; }
   std::size_t rounds() const { return rounds_; }
+  // Of these, what get() took: how often a rank looks depends on how long it waits.
+  std::size_t got_bytes() const { return got_bytes_; }
+  std::size_t gets() const { return gets_; }
 
  private:
   void count(std::size_t bytes) {
@@ -72,7 +78,7 @@ class CountingStore final : public Store, public store::RunExtension {
   }
 
   const std::shared_ptr<Store> store_;  // shared with the other ranks
-  std::atomic<std::size_t> bytes_{0}, rounds_{0};
+  std::atomic<std::size_t> bytes_{0}, rounds_{0}, got_bytes_{0}, gets_{0};
 };
 
 }  // namespace col::test

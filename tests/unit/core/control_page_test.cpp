@@ -19,6 +19,7 @@
 #include "core/job/page.hpp"
 #include "helpers.hpp"
 #include "support/catch.hpp"
+#include "support/prompt.hpp"
 #include "support/temp_dir.hpp"
 
 using col::ControlPage;
@@ -224,7 +225,7 @@ TEST_CASE_METHOD(core_test::PageFile, "control page: an aborter that was killed 
   const auto now = std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
   mapping->header().abort.claimed.store(static_cast<std::uint64_t>(now));
   CHECK(page->aborted());
-  const auto deadline = col::Deadline::after(2s);
+  const auto deadline = col::Deadline::after(col::test::kDeadline);
   const auto cause = page->abort_cause();
   CHECK_FALSE(deadline.expired());
   REQUIRE(cause.has_value());
@@ -233,7 +234,7 @@ TEST_CASE_METHOD(core_test::PageFile, "control page: an aborter that was killed 
   CHECK_FALSE(page->abort({ErrorCode::io, 1, "second"}));
   // A claimer whose clock runs ahead (another time namespace) changes nothing.
   mapping->header().abort.claimed.store(static_cast<std::uint64_t>(now) + 3'600'000'000'000u);
-  const auto ahead = col::Deadline::after(2s);
+  const auto ahead = col::Deadline::after(col::test::kDeadline);
   CHECK(page->abort_cause().has_value());
   CHECK_FALSE(ahead.expired());
 }

@@ -17,6 +17,7 @@
 #include "core/job/process.hpp"
 #include "helpers.hpp"
 #include "support/catch.hpp"
+#include "support/prompt.hpp"
 #include "support/soon.hpp"
 #include "support/temp_dir.hpp"
 
@@ -404,7 +405,7 @@ TEST_CASE_METHOD(core_test::PageFile,
   const auto mapping = col::core::open_page_file(path, "job");
   mapping->record(0)->version.fetch_add(1);
 
-  const auto deadline = col::Deadline::after(5s);
+  const auto deadline = col::Deadline::after(col::test::kDeadline);
   const auto activity = record.read();
   CHECK_FALSE(deadline.expired());
   CHECK(activity.state == State::running);

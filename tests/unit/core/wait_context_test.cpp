@@ -2,13 +2,14 @@
 #include <exception>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <col/job.hpp>
 
+#include "core/clock/clock.hpp"
 #include "helpers.hpp"
 #include "support/catch.hpp"
+#include "support/jumping_time.hpp"
 #include "support/prompt.hpp"
 
 using col::ControlPage;
@@ -43,7 +44,7 @@ class Observer : public col::WaitObserver {
 // Waits as every primitive does, for something that never comes.
 [[noreturn]] void wait_forever(WaitContext& wait) {
   for (;;) {
-    std::this_thread::sleep_for(wait.slice());
+    col::core::sleep_for(wait.slice());
     wait.check();
   }
 }
@@ -99,6 +100,7 @@ TEST_CASE("wait: what an interrupt has thrown is forgotten with the next wait th
 }
 
 TEST_CASE("wait: a short one asks no interrupt", "[job]") {
+  const col::test::JumpingTime time;  // stands still
   const col::Interrupt interrupt = [] { throw 42; };
   WaitContext wait(Deadline::after(20s), nullptr, nullptr, nullptr, &interrupt);
   for (int i = 0; i < 100; ++i) wait.check();
@@ -148,6 +150,7 @@ TEST_CASE("wait context: a timeout says after how long and for what", "[job]") {
 }
 
 TEST_CASE("wait context: the observer names who is missing", "[job]") {
+  const col::test::JumpingTime time;
   Observer observer;
   WaitContext wait(Deadline::after(5ms), nullptr, nullptr, &observer);
   const auto error = error_of([&] { wait_forever(wait); });
@@ -160,26 +163,19 @@ TEST_CASE("wait context: the observer names who is missing", "[job]") {
 }
 
 TEST_CASE("wait context: the observer is asked at 100 ms, then at doubling intervals", "[job]") {
+  const col::test::JumpingTime time;
   Observer observer;
   WaitContext wait(Deadline::after(1'000ms), nullptr, nullptr, &observer);
   CHECK(error_of([&] { wait_forever(wait); }).code() == ErrorCode::timeout);
-  // At 100, 300 and 700 ms, or fewer when the machine is busy, but never sooner.
-  REQUIRE(observer.slow_calls.size() >= 1);
-  CHECK(observer.slow_calls.size() <= 3);
-  CHECK(observer.slow_calls[0] >= 100ms);
-  for (std::size_t i = 1; i < observer.slow_calls.size(); ++i)
-    CHECK(observer.slow_calls[i] - observer.slow_calls[i - 1] >= 200ms * (1 << (i - 1)));
+  CHECK(observer.slow_calls == std::vector<Duration>{100ms, 300ms, 700ms});
 }
 
 TEST_CASE("wait context: the intervals of the observer grow to 800 milliseconds and no further", "[job]") {
+  const col::test::JumpingTime time;
   Observer observer;
   WaitContext wait(Deadline::after(4'800ms), nullptr, nullptr, &observer);
   CHECK(error_of([&] { wait_forever(wait); }).code() == ErrorCode::timeout);
-  // At 100, 300, 700, 1500, 2300, 3100, 3900 and 4700 ms.
-  CHECK(observer.slow_calls.size() <= 8);
-  REQUIRE(observer.slow_calls.size() >= 5);
-  CHECK(observer.slow_calls.back() - observer.slow_calls[observer.slow_calls.size() - 2] >= 800ms);
-  CHECK(observer.slow_calls.back() - observer.slow_calls[observer.slow_calls.size() - 2] < 1'600ms);
+  CHECK(observer.slow_calls == std::vector<Duration>{100ms, 300ms, 700ms, 1500ms, 2300ms, 3100ms, 3900ms, 4700ms});
 }
 
 TEST_CASE("wait context: what the observer throws ends the wait", "[job]") {
@@ -217,7 +213,7 @@ TEST_CASE_METHOD(core_test::PageFile, "wait context: an abort in another process
   });
   REQUIRE(child.wait_for_signal());
   page->abort({ErrorCode::mismatch, 1, "rank 1 called barrier"});
-  const auto limit = Deadline::after(5s);
+  const auto limit = Deadline::after(col::test::kDeadline);
   CHECK(child.wait() == 0);
   CHECK_FALSE(limit.expired());
 }

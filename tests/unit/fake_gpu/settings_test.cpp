@@ -148,7 +148,7 @@ TEST_CASE("fake cuda: allocating waits for the device, unless the setting says t
     return unless(result == CUDA_SUCCESS, "allocate");
   };
   CHECK(in_child({{"FAKE_GPU_TIMEOUT", "1"}}, allocate) == -SIGABRT);
-  CHECK(in_child({{"FAKE_GPU_TIMEOUT", "1"}, {"FAKE_GPU_HARSH", "0"}}, allocate) == 0);
+  CHECK(in_child({{"FAKE_GPU_TIMEOUT", "20"}, {"FAKE_GPU_HARSH", "0"}}, allocate) == 0);
 }
 
 TEST_CASE("fake cuda: kernels come from a library that the environment names") {

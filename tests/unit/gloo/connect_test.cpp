@@ -38,6 +38,7 @@
 #include "core/unique_fd.hpp"
 #include "support/catch.hpp"
 #include "support/forwarding_store.hpp"
+#include "support/soon.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/gloo/mesh.hpp"
 
@@ -225,6 +226,44 @@ TEST_CASE("gloo lobby: a rank that gives up its call is no stranger; who says no
     CHECK(logged_of(words, false).find(kDropped) != std::string::npos);
 }
 
+TEST_CASE("gloo lobby: a peer that does not answer is called several times, however long that takes", "[gloo]") {
+  using namespace gloo_backend;
+  struct Owner final : LobbyOwner {
+    bool is_unreachable = false;
+    bool wants(int) const override { return true; }
+    void connected(int, core::UniqueFd) override {}
+    void unreachable(int, std::exception_ptr) override { is_unreachable = true; }
+  };
+  const Interface interface = choose_interface(true, {});
+  // A port of this test at which nobody listens.
+  const core::UniqueFd silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Address address{.sockaddr = interface.sockaddr, .secret = "sesame"};
+  auto* const generic = reinterpret_cast<sockaddr*>(&address.sockaddr);
+  socklen_t bytes = interface.sockaddr_bytes;
+  REQUIRE(::bind(silent.get(), generic, bytes) == 0);
+  REQUIRE(::getsockname(silent.get(), generic, &bytes) == 0);
+
+  Owner owner;
+  Poller poller;
+  Credentials credentials(kToken, 0, "sesame");
+  Lobby lobby(owner, poller, credentials, 2, interface);
+  lobby.call(1, address);
+  // A machine that stands still for an hour after each call.
+  int looks = 0;
+  for (auto now = Lobby::Clock::now(); !owner.is_unreachable && looks < 100; ++looks) {
+    std::array<epoll_event, 8> events;
+    const int count = poller.wait(events, 20s);
+    REQUIRE(count > 0);
+    for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(count))) {
+      if (target_of(event.data.u64) == Target::call) lobby.hear_call(1);
+    }
+    lobby.do_what_is_due(now += std::chrono::hours(1));
+  }
+  CHECK(owner.is_unreachable);
+  CHECK(looks >= 3);
+  lobby.close();
+}
+
 TEST_CASE("gloo introduction: both sides are proven, and a replay, a reflection or another pair of ranks is refused",
           "[gloo]") {
   using gloo_backend::Introduction;
@@ -283,15 +322,17 @@ TEST_CASE("gloo connect: ranks of another group are told apart by their token", 
 }
 
 TEST_CASE("gloo connect: a rank that never shows up is a timeout that names it, on time, on all ranks", "[gloo]") {
-  const auto endings = connect_all(3, 2, make_memory_store(), 400ms);
+  // Time for both to come, so that neither is the one that is missing.
+  const auto endings = connect_all(3, 2, make_memory_store(), 3s);
   INFO(show(endings));
   for (const Ending& ending : endings) {
     CHECK(ending.code == ErrorCode::timeout);
     CHECK(ending.rank == 2);
     CHECK(ending.says("rank 2"));
-    CHECK(ending.seconds >= 0.39);
     CHECK(ending.seconds < kPromptSeconds);
   }
+  // One may have begun later, and have been told by the other.
+  CHECK(std::max(endings[0].seconds, endings[1].seconds) >= 2.99);
 }
 
 TEST_CASE("gloo connect: out of descriptors is a resource error on all ranks, and leaves none open", "[gloo]") {
@@ -328,15 +369,15 @@ TEST_CASE("gloo connect: nothing is left in the store, no descriptor and no thre
     std::string line;
     while (std::getline(status, line) && !line.starts_with("Threads:")) {
     }
-    return line;
+    return std::stoi(line.substr(line.find(':') + 1));
   };
   connect_all(4, 4, make_memory_store(), 20s);  // what the process keeps for the next group is there after the first
   const auto descriptors = own_descriptors();
-  const std::string threads = threads_now();
+  const int threads = threads_now();
   require_well(connect_all(4, 4, store, 20s));
   CHECK(store->num_keys() == 0);
   CHECK(own_descriptors() == descriptors);
-  CHECK(threads_now() == threads);
+  CHECK(soon([&] { return threads_now() <= threads; }));  // one that was joined may still be on its way out
 }
 
 TEST_CASE("gloo: a rank may leave right after its last collective, and the others still get everything", "[gloo]") {

@@ -71,6 +71,12 @@ inline Request request_for(Collective collective, std::uint64_t sequence, std::s
   return request;
 }
 
+// Until all ranks have come to that point.
+inline void await_all(Store& store, const std::string& point, int size) {
+  if (store.add(point, 1) == size) store.set("all " + point, "");
+  store.wait_for("all " + point, kDeadline);
+}
+
 inline void barrier(GlooChannel& channel, std::uint64_t sequence, Duration timeout = kDeadline) {
   run_native(channel, request_for(Collective::barrier, sequence, 0), timeout);
 }

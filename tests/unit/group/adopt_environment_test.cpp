@@ -14,6 +14,7 @@
 
 #include "core/log.hpp"
 #include "support/catch.hpp"
+#include "support/free_port.hpp"
 #include "support/ranks.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/group/stuck_backend.hpp"
@@ -50,11 +51,6 @@ Variables torchrun(int rank, int ranks, const TempDir& temporary) {
           {"WORLD_SIZE", std::to_string(ranks)}, {"LOCAL_WORLD_SIZE", std::to_string(ranks)},
           {"MASTER_ADDR", "127.0.0.1"},          {"MASTER_PORT", "29500"},
           {"TMPDIR", temporary.path()},          {"COL_TIMEOUT", "20s"}};
-}
-
-int free_store_port() {
-  const col::StoreServer server({.host = "127.0.0.1", .token = "t"});
-  return server.port();
 }
 
 // Four ranks of torchrun on two hosts, which are this one in truth. Rank 0 is found by COL_RDZV_ENDPOINT.
@@ -124,7 +120,7 @@ TEST_CASE("adopt: a rank that is killed is noticed by the others, and the last o
 TEST_CASE("adopt: ranks of two hosts make one world without a store, twice, and leave nothing", "[adopt]") {
   const TempDir temporary;
   col::test::register_stuck_backend();
-  const int port = free_store_port();
+  const int port = col::test::free_port();
   const auto outcomes = col::test::run_processes(4, [&](int rank, col::Context&) {
     set(of_two_hosts(rank, temporary, port));
     col::Context context(col::ContextSpec::from_environment());
@@ -151,7 +147,7 @@ TEST_CASE("adopt: ranks of two hosts make one world without a store, twice, and 
 TEST_CASE("adopt: ranks of two hosts end without finalize, one is killed, and none hangs", "[adopt][rest]") {
   const TempDir temporary;
   col::test::register_stuck_backend();
-  const int port = free_store_port();
+  const int port = col::test::free_port();
   const auto start = std::chrono::steady_clock::now();
   const auto outcomes = col::test::run_processes(4, [&](int rank, col::Context&) {
     set(of_two_hosts(rank, temporary, port));
@@ -219,7 +215,7 @@ TEST_CASE("adopt: a world of one needs no directory", "[adopt]") {
 TEST_CASE("adopt: a rank 0 on another host that never comes is a timeout that says where it was looked for",
           "[adopt]") {
   const TempDir temporary;
-  Variables values = of_two_hosts(2, temporary, free_store_port());
+  Variables values = of_two_hosts(2, temporary, col::test::free_port());
   values["COL_TIMEOUT"] = "300ms";
   const Environment environment(values);
   col::test::register_stuck_backend();

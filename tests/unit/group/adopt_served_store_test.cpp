@@ -15,6 +15,7 @@
 #include "core/unique_fd.hpp"
 #include "group/adopt/served_store.hpp"
 #include "support/catch.hpp"
+#include "support/free_port.hpp"
 #include "support/ranks.hpp"
 
 using namespace std::chrono_literals;
@@ -25,11 +26,6 @@ using namespace col::group::adopt;
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-int free_port() {
-  StoreServer server({.host = "127.0.0.1", .token = "t"});
-  return server.port();
-}
 
 bool is_free(int port) {
   try {
@@ -56,7 +52,7 @@ class Job {
 
  private:
   int world_size_;
-  int port_ = free_port();
+  int port_ = col::test::free_port();
 };
 
 // A listener that says `words` to whoever comes, and no more.

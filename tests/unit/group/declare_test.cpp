@@ -178,7 +178,7 @@ TEST_CASE("declare: a rank that the job does not have is named by those who wait
   col::test::check_all(run_job(2, store,
                                [&](int rank, col::Context& given) {
                                  col::ContextSpec spec = given.spec();
-                                 spec.timeout = 1s;
+                                 spec.timeout = 3s;
                                  spec.control = nullptr;
                                  col::Context context(spec);
                                  context.group("pair");

@@ -186,7 +186,7 @@ TEST_CASE("diagnosis: a rank that never arrives is named by the timeout, on time
   const Call present = [&](col::Group& group) {
     std::vector<float> data(8);
     try {
-      group.allreduce(data, {.timeout = 400ms});
+      group.allreduce(data, {.timeout = 3s});
     } catch (...) {
       others_done.count_down();
       throw;
@@ -203,7 +203,7 @@ TEST_CASE("diagnosis: a wait that is given up names who did not arrive, at once 
   const Call absent = [&](col::Group&) { others_done.wait(); };
   const Call present = [&](col::Group& group) {
     std::vector<float> data(8);
-    col::Work work = group.iallreduce(data, data, {.timeout = 400ms});
+    col::Work work = group.iallreduce(data, data, {.timeout = 3s});
     started.arrive_and_wait();
     try {
       for (const col::Duration limit : {1ms, 250ms}) {
@@ -229,8 +229,14 @@ TEST_CASE("diagnosis: a wait that is given up names who did not arrive, at once 
 }
 
 TEST_CASE("diagnosis: three different calls are a mismatch even when the deadline comes first", "[group]") {
+  // Sooner than the votes are in: so soon that on a busy machine a rank may come too late, and is missed.
   const auto call = [](std::size_t count) { return allreduce(count, {.timeout = 300ms}); };
-  const auto outcomes = run_calls({call(1), call(2), call(3), call(4), [](col::Group&) {}});
+  std::vector<Outcome> outcomes;
+  const auto somebody_was_late = [&] {
+    return std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome& o) { return o.code == ErrorCode::timeout; });
+  };
+  for (int attempt = 0; attempt == 0 || (attempt < 5 && somebody_was_late()); ++attempt)
+    outcomes = run_calls({call(1), call(2), call(3), call(4), [](col::Group&) {}});
   check_ended(outcomes, {.code = ErrorCode::mismatch}, {0, 1, 2, 3});
 }
 
@@ -664,7 +670,7 @@ TEST_CASE("diagnosis: a name that begins like another, and an earlier group of t
     }
     try {
       std::vector<float> data(8);
-      group.allreduce(data, {.timeout = 300ms});
+      group.allreduce(data, {.timeout = 3s});
     } catch (...) {
       done.count_down();
       throw;
@@ -687,10 +693,10 @@ TEST_CASE("diagnosis: a rank that hangs with calls in flight is named, also by w
         std::vector<float> data(8);
         try {
           if (rank == 0) {
-            make("a", 0).allreduce(data, {.timeout = 1200ms});
+            make("a", 0).allreduce(data, {.timeout = 3s});
           } else if (rank == 1) {
             col::Group first = make("a", 1), second = make("b", 0);
-            second.iallreduce(data, data, {.timeout = 1500ms}).wait();
+            second.iallreduce(data, data, {.timeout = 5s}).wait();
           } else {
             col::Work work = make("b", 1).iallreduce(data, data);
             others_done.wait();
@@ -700,7 +706,7 @@ TEST_CASE("diagnosis: a rank that hangs with calls in flight is named, also by w
           throw;
         }
       },
-      {.timeout = 2s});
+      {.timeout = 8s});
   check_ended(outcomes, {ErrorCode::timeout, {}, {"rank 2 of the job"}}, {0});
   check_ended(outcomes, {ErrorCode::timeout, 1, {"is in none of col's waits"}}, {1});
 }
@@ -807,7 +813,7 @@ TEST_CASE("diagnosis: a group used by two threads at once is refused, not raced"
     const auto call = [&group] {
       std::vector<float> data(1);
       try {
-        group.allreduce(data, {.timeout = 1s});
+        group.allreduce(data, {.timeout = 3s});
       } catch (const col::Error& error) {
         return error;
       }

@@ -276,12 +276,12 @@ TEST_CASE("meet: a timeout names the ranks that did not come; then they can meet
       ContextSpec::meet(store, ranks[static_cast<std::size_t>(i)], world_size, "job", timeout);
     });
   };
-  for (const Outcome& outcome : run({0, 2}, 4, 1s))
+  for (const Outcome& outcome : run({0, 2}, 4, 3s))
     check_ending(outcome, {ErrorCode::timeout, -1, "ranks 1, 3 did not come to the meeting of job 'job'"});
-  for (const Outcome& outcome : run({0, 1, 3}, 4, 1s))
+  for (const Outcome& outcome : run({0, 1, 3}, 4, 3s))
     check_ending(outcome, {ErrorCode::timeout, 2, "rank 2 did not come"});
   // Only rank 0 knows about all.
-  for (const Outcome& outcome : run({1, 2}, 4, 300ms))
+  for (const Outcome& outcome : run({1, 2}, 4, 1s))
     check_ending(outcome, {ErrorCode::timeout, 0, "rank 0 did not come"});
   check_ending(run({0}, 100, 300ms).front(), {ErrorCode::timeout, -1, "ranks 1-99 did not come"});
   check_good(run({0, 1, 2, 3}, 4, 20s));
@@ -337,8 +337,15 @@ TEST_CASE("meet: a rank that dies while others are still missing ends the meetin
 TEST_CASE("meet: a rank that dies before it has opened its host's page is noticed by the one that made it", "[group]") {
   const auto outcomes = run_processes(3, [](int rank, col::Context& given) {
     const auto store = std::make_shared<AlteredStore>(given.spec().store);
-    if (rank == 1) store->after_read = die_at("roster");
+    if (rank == 1) {
+      store->after_read = [&](std::string_view key) {
+        if (!key.ends_with("roster")) return;
+        given.spec().store->wait_for("rank 2 has met", 20s);  // which opens the page while its maker is there
+        raise(SIGKILL);
+      };
+    }
     ContextSpec::meet(store, rank, 3, "another", 30s);
+    if (rank == 2) given.spec().store->set("rank 2 has met", "");
   });
   INFO(col::test::show(outcomes));
   check_ending(outcomes[0], {ErrorCode::peer_lost, 1, "rank 1 of job 'another'", true});
@@ -383,7 +390,7 @@ TEST_CASE("meet: a page that a rank cannot open is an error there, and its maker
   const auto outcomes = run_threads(2, [&](int rank, col::Context&) {
     const auto altered = std::make_shared<AlteredStore>(store);
     altered->alter = [](auto, auto value) { return replaced(value, "\"descriptor\":", "\"descriptor\":77777"); };
-    ContextSpec::meet(altered, rank, 2, "job", 1s);
+    ContextSpec::meet(altered, rank, 2, "job", 3s);
   });
   check_ending(outcomes[0], {ErrorCode::timeout, 1, "did not open the control page of this host"});
   check_ending(outcomes[1], {ErrorCode::io, 0, "rank 1 cannot share the control page of rank 0"});
@@ -399,14 +406,14 @@ TEST_CASE("meet: a rank that is late with its host's page is named by those that
       };
     }
     try {
-      ContextSpec::meet(altered, rank, 2, "job", 500ms);
+      ContextSpec::meet(altered, rank, 2, "job", 3s);
     } catch (const col::Error&) {
       store->set("rank 1 has given up", "");
       throw;
     }
   });
-  check_ending(outcomes[0], {ErrorCode::timeout, 1, "did not open the control page of this host in 500ms"});
-  check_ending(outcomes[1], {ErrorCode::timeout, 0, "did not make the control page of this host in 500ms"});
+  check_ending(outcomes[0], {ErrorCode::timeout, 1, "did not open the control page of this host in 3s"});
+  check_ending(outcomes[1], {ErrorCode::timeout, 0, "did not make the control page of this host in 3s"});
 }
 
 TEST_CASE("meet: what another program has written into the store is refused", "[group]") {

@@ -171,7 +171,7 @@ TEST_CASE("rendezvous: a rank that comes late with another world size is told of
   const auto outcomes = col::test::run_threads(3, [&](int rank, col::Context& context) {
     if (rank == 2) context.spec().store->wait_for("the others stand", 20s);
     col::GroupSpec spec = stuck(rank, rank == 2 ? 3 : 2);
-    spec.timeout = 500ms;
+    spec.timeout = 3s;
     context.init_group(spec);
     if (rank == 0) context.spec().store->set("the others stand", "");
   });
@@ -260,7 +260,7 @@ TEST_CASE("rendezvous: backends that disagree are found", "[group]") {
 TEST_CASE("rendezvous: missing ranks are named by the timeout", "[group]") {
   const auto outcomes = col::test::run_threads(2, [](int rank, col::Context& context) {
     col::GroupSpec spec = stuck(rank, 4);
-    spec.timeout = 300ms;
+    spec.timeout = 3s;
     context.init_group(spec);
   });
   check_ended(outcomes, {ErrorCode::timeout, {}, {"ranks 2, 3 to join group 'default'", "group 'default': timed out"}});
@@ -284,7 +284,7 @@ TEST_CASE("rendezvous: a rank started twice is refused", "[group]") {
       3,
       [&](int, col::Context& context) {
         col::GroupSpec spec = stuck(started.fetch_add(1) == 0 ? 0 : 1, 3);
-        spec.timeout = 500ms;
+        spec.timeout = 3s;
         context.init_group(spec);
       },
       options);
@@ -477,7 +477,7 @@ TEST_CASE("rendezvous: ranks of different jobs never meet, and are told so", "[g
     spec.job_id = rank == 0 ? "monday" : "tuesday";
     col::Context context(spec);
     col::GroupSpec group = stuck(rank, 2);
-    group.timeout = 1s;
+    group.timeout = 3s;
     context.init_group(group);
   });
   // Both wait for the other one; the first to give up has read the other's notice for certain.

@@ -13,10 +13,12 @@
 
 #include <col/job.hpp>
 
+#include "core/clock/clock.hpp"
 #include "launch/report/compare_hosts.hpp"
 #include "launch/report/report_json.hpp"
 #include "launch/times/call_watch.hpp"
 #include "support/catch.hpp"
+#include "support/jumping_time.hpp"
 
 using namespace col::launch;
 using col::Collective;
@@ -26,11 +28,6 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
-
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(
-      std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
-}
 
 // Ranks that are threads of this process, and members of one group.
 struct Ranks {
@@ -43,7 +40,7 @@ struct Ranks {
   // Nothing: it did not wait.
   void end_call(int rank, std::uint64_t sequence, std::optional<std::uint64_t> waited_ns,
                 Collective op = Collective::allreduce) {
-    if (waited_ns) page->record(rank).note_wait(now_ns() - *waited_ns);
+    if (waited_ns) page->record(rank).note_wait(col::core::clock_ns() - *waited_ns);
     page->record(rank).note(groups[static_cast<std::size_t>(rank)], sequence, op, {col::DType::float32, 1000, -1, -1},
                             true);
   }
@@ -111,6 +108,7 @@ TEST_CASE("call watch: the rank that has not waited came last", "[launch]") {
 }
 
 TEST_CASE("call watch: of a long call, what the last one needs itself is no waiting", "[launch]") {
+  const col::test::JumpingTime time;  // stands still
   Ranks ranks(2);
   CallWatch watch(2);
   ranks.end_call(0, 1, 50 * kMillisecond);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/soon.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/ucx/ucx_ranks.hpp"
 
@@ -16,12 +17,12 @@ using namespace col;
 using namespace col::test;
 using namespace std::chrono_literals;
 
-std::string threads_now() {
+int threads_now() {
   std::ifstream status("/proc/self/status");
   std::string line;
   while (std::getline(status, line) && !line.starts_with("Threads:")) {
   }
-  return line;
+  return std::stoi(line.substr(line.find(':') + 1));
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ TEST_CASE("ucx connect: ranks of another group are told apart by their token", "
 
 TEST_CASE("ucx connect: a rank that never shows up is a timeout that names it on all ranks", "[ucx]") {
   const auto store = make_memory_store();
-  const auto endings = run_each(2, [&](int rank) { connect({.rank = rank, .size = 3, .store = store}, 400ms); });
+  const auto endings = run_each(2, [&](int rank) { connect({.rank = rank, .size = 3, .store = store}, 3s); });
   INFO(show(endings));
   for (const Ending& ending : endings) {
     CHECK(ending.code == ErrorCode::timeout);
@@ -94,12 +95,12 @@ TEST_CASE("ucx connect: nothing is left in the store, no descriptor and no threa
   };
   require_well(run(make_memory_store()));  // what the process keeps for the next group is there after the first
   const auto descriptors = own_descriptors();
-  const std::string threads = threads_now();
+  const int threads = threads_now();
   const auto store = make_memory_store();
   require_well(run(store));
   CHECK(store->num_keys() == 0);
   CHECK(own_descriptors() == descriptors);
-  CHECK(threads_now() == threads);
+  CHECK(soon([&] { return threads_now() <= threads; }));  // one that was joined may still be on its way out
 }
 
 TEST_CASE("ucx: a rank may leave right after its last message, and the others still get everything", "[ucx][rest]") {

@@ -30,6 +30,8 @@ constexpr auto kMostHesitation = 5s;
 // died: it is made again, for as long as news of the peer may be under way.
 constexpr auto kPause = 10ms;
 constexpr auto kMostPatience = 500ms;
+// And as often, as a busy machine may let that time pass between two calls.
+constexpr int kLeastCallsInVain = 5;
 // How long the connection that a peer is making may take before this rank calls again.
 constexpr auto kOtherWay = 200ms;
 constexpr auto kStarvedPause = 100ms;
@@ -244,6 +246,7 @@ void Lobby::advance(int peer, Call& call) {
   if (got != 1) return call_in_vain(call);
   if (answer != kStays) {
     call.in_vain_since.reset();
+    call.calls_in_vain = 0;
     if (owner_.wants(peer)) return call_later(call, kOtherWay);
     poller_.unwatch(socket);
     calls_.erase(peer);
@@ -257,6 +260,7 @@ void Lobby::advance(int peer, Call& call) {
 
 void Lobby::call_in_vain(Call& call) {
   if (!call.in_vain_since) call.in_vain_since = Clock::now();
+  ++call.calls_in_vain;
   call_later(call, kPause);
 }
 
@@ -298,7 +302,7 @@ std::optional<Lobby::Clock::time_point> Lobby::do_what_is_due(Clock::time_point 
     Call& call = found->second;
     if (!owner_.wants(peer)) {
       calls_.erase(peer);
-    } else if (call.in_vain_since && now - *call.in_vain_since > kMostPatience) {
+    } else if (call.calls_in_vain >= kLeastCallsInVain && now - *call.in_vain_since > kMostPatience) {
       fail(peer, io_failure("it does not answer"));
     } else {
       try {

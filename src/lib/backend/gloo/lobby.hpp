@@ -84,6 +84,7 @@ class Lobby {
     std::optional<Introduction> introduction = {};  // once connected
     bool proven = false;
     std::optional<Clock::time_point> in_vain_since = {};  // nobody listens, or hangs up
+    int calls_in_vain = 0;                                // since then
     std::optional<Clock::time_point> again = {};          // no call is under way; the next one
   };
   using Callers = std::map<std::uint32_t, Caller>;  // the oldest first
