@@ -4,13 +4,13 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <thread>
 
 #include <col/store.hpp>
 
+#include "core/clock/clock.hpp"
 #include "group/diagnosis/diagnosis.hpp"
 #include "support/catch.hpp"
-#include "support/soon.hpp"
+#include "support/jumping_time.hpp"
 
 namespace {
 
@@ -32,6 +32,11 @@ Surroundings surroundings_of(int rank, const std::shared_ptr<col::Store>& store)
   return surroundings;
 }
 
+// Lets a beat pass in a time that jumps.
+void pass_a_beat() {
+  col::core::sleep_for(std::chrono::seconds(1));
+}
+
 struct TwoHosts {
   std::shared_ptr<col::Store> store = col::make_memory_store();
   Surroundings here = surroundings_of(0, store), there = surroundings_of(2, store);
@@ -41,6 +46,7 @@ struct TwoHosts {
 }  // namespace
 
 TEST_CASE("announced: the first ranks of two hosts compare by the store, once a second") {
+  const col::test::JumpingTime time;
   TwoHosts hosts;
   for (const std::uint64_t number : {1, 2}) {
     hosts.first.collective(number, 10 * number);
@@ -48,25 +54,28 @@ TEST_CASE("announced: the first ranks of two hosts compare by the store, once a 
   }
   CHECK(!hosts.first.differ());
   CHECK(!hosts.store->get("announced/0"));
-  CHECK(col::test::soon([&] { return hosts.first.differ() || hosts.store->get("announced/0").has_value(); }));
-  CHECK(col::test::soon([&] { return hosts.second.differ() || hosts.store->get("announced/2").has_value(); }));
+  pass_a_beat();
   CHECK(!hosts.first.differ());
+  CHECK(hosts.store->get("announced/0"));
   CHECK(!hosts.second.differ());
+  CHECK(hosts.store->get("announced/2"));
   hosts.first.collective(3, 30);
   hosts.first.collective(4, 40);
   hosts.second.collective(3, 31);  // one call behind
-  CHECK(col::test::soon([&] {
-    const bool first = hosts.first.differ(), second = hosts.second.differ();
-    return first && second;
-  }));
+  pass_a_beat();
+  CHECK(!hosts.first.differ());  // the other one has not said it yet
+  CHECK(hosts.second.differ());
+  pass_a_beat();
+  CHECK(hosts.first.differ());
 }
 
 TEST_CASE("announced: a rank that is not the first of its host leaves the store alone") {
   const auto store = col::make_memory_store();
+  const col::test::JumpingTime time;
   Surroundings surroundings = surroundings_of(1, store);
   Announced announced(surroundings);
   announced.collective(1, 1);
-  std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // the subject of the test: longer than a beat
+  pass_a_beat();
   CHECK(!announced.differ());
   CHECK(!store->get("announced/1"));
 }
