@@ -722,7 +722,7 @@ TEST_CASE("diagnosis: a failure of an earlier run in the same store does not end
       col::Context context(spec);
       col::Group group = join(context, rank, 2);
       std::vector<float> data(rank == 1 ? odd_count : 8u);
-      group.allreduce(data, {.timeout = 1s});
+      group.allreduce(data, {.timeout = 3s});
     });
   };
   CHECK(run(9)[0].code == ErrorCode::mismatch);
