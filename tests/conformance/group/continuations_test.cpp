@@ -242,6 +242,23 @@ TEST_CASE("then: many operations of several groups", "[group][async]") {
   });
 }
 
+// Each rank waits, outside of col, for a call of another group: the other rank's part of it is moved on by a thread of
+// col that was asked for something else there.
+TEST_CASE("then: the calls of other groups move on, too", "[group][async]") {
+  processes_on_each_backend(2, check_good, [](Group& group, Context& context) {
+    Group other = join_another(context, "other", group);
+    std::vector<int> in(1'000'000, 1), first(in.size()), second(in.size());
+    Work one = group.iallreduce(in, first), two = other.iallreduce(in, second);
+    if (group.rank() == 1) std::swap(one, two);
+    for (Work* const work : {&one, &two}) {
+      Result result;
+      std::ignore = work->then([&](const std::optional<Error>& error) { result.set_value(error); });
+      expect(!result_of(result));
+    }
+    expect(first.back() == 2 && second.back() == 2);
+  });
+}
+
 // ---- Several Works
 
 TEST_CASE("wait_all: ends with the last, whatever the groups", "[group][async]") {

@@ -168,6 +168,8 @@ void ProgressThread::loop() {
     }
     const Access* moved = nullptr;
     std::erase_if(continuations, [&](const auto& continuation) { return continuation->move_on(moved); });
+    // As every wait does: what the others wait for may be in flight in a group of which nobody asks anything here.
+    if (!continuations.empty()) Unattended::instance().move_on();
     eager = core::Clock::now() - began > kPause ? kEagerLooks : std::max(eager - 1, 0);
     if (eager > 0) {
       core::yield();
