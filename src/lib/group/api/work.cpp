@@ -1,7 +1,6 @@
 // Handles of operations that have been started.
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <functional>
 #include <ranges>
 #include <utility>
@@ -19,13 +18,13 @@ namespace {
 // Of what follows nothing that has a timeout.
 constexpr Duration kDefaultThenTimeout = std::chrono::minutes(5);
 
-// Of a wait that tests several operations: what it calls when it lasts, and when it has ended well.
+// Of a wait that tests several operations: what it calls when it lasts, and at its end.
 class LongWait final : public WaitObserver {
  public:
   LongWait(std::function<void(Duration waited)> lasts, std::function<void()> ends)
       : lasts_(std::move(lasts)), ends_(std::move(ends)) {}
   ~LongWait() {
-    if (has_lasted_ && std::uncaught_exceptions() <= exceptions_) ends_();
+    if (has_lasted_) ends_();
   }
   LongWait(const LongWait&) = delete;
   LongWait& operator=(const LongWait&) = delete;
@@ -43,7 +42,6 @@ class LongWait final : public WaitObserver {
  private:
   const std::function<void(Duration waited)> lasts_;
   const std::function<void()> ends_;
-  const int exceptions_ = std::uncaught_exceptions();
   bool has_lasted_ = false;
 };
 
@@ -182,6 +180,7 @@ void Work::Handle::withdraw() noexcept {
     const group::BriefTurn turn(state->access(), Duration::zero());
     if (!turn) return;
     const group::Use use(state->access());
+    if (state->core().broken()) return;  // what it has said explains why
     if (pending->watch) pending->watch->diagnosis().withdraw();
     if (RankRecord* const record = state->core().record()) record->held_up_by(-1);
   } catch (const Error&) {  // another thread uses the group

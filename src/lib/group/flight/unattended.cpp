@@ -151,6 +151,7 @@ void ProgressThread::loop() {
   std::vector<std::weak_ptr<Access>> groups;
   std::vector<std::shared_ptr<Continuation>> continuations;
   int eager = 0;  // looks that are left until the next pause
+  core::Clock::time_point next_look_at_all{};
   for (;;) {
     {
       std::unique_lock lock(mutex_);
@@ -168,9 +169,14 @@ void ProgressThread::loop() {
     }
     const Access* moved = nullptr;
     std::erase_if(continuations, [&](const auto& continuation) { return continuation->move_on(moved); });
-    // As every wait does: what the others wait for may be in flight in a group of which nobody asks anything here.
-    if (!continuations.empty()) Unattended::instance().move_on();
-    eager = core::Clock::now() - began > kPause ? kEagerLooks : std::max(eager - 1, 0);
+    const auto now = core::Clock::now();
+    eager = now - began > kPause ? kEagerLooks : std::max(eager - 1, 0);
+    // As every wait does, but less often: what the others wait for may be in flight in a group of which nobody asks
+    // anything here.
+    if (!continuations.empty() && now >= next_look_at_all) {
+      Unattended::instance().move_on();
+      next_look_at_all = core::Clock::now() + kPause;
+    }
     if (eager > 0) {
       core::yield();
     } else {

@@ -49,6 +49,8 @@ constexpr Duration kVotingTime = milliseconds(300);
 constexpr Duration kStaleRefusal = milliseconds(300);
 // How long one that has given up another backend may take to come with this one, at most.
 constexpr Duration kStaleAnnouncement = milliseconds(2000);
+// The same for rank 0, without which nobody can go on: its program may choose the other backend itself.
+constexpr Duration kTimeToComeAgain = std::chrono::seconds(10);
 // When a waiting rank first looks which others have come. It is later if there are many ranks. And the longest time
 // between looks.
 constexpr Duration kFirstLook = milliseconds(200), kLookForEach = milliseconds(2);
@@ -144,6 +146,7 @@ class Attempt {
   bool gather();
   void collect(int world_size);
   bool has_had_time() const;
+  bool rank_0_has_given_up();
   bool still_there();
   Roster answer();
   [[noreturn]] void refuse();
@@ -165,6 +168,7 @@ class Attempt {
   Deadline::Clock::time_point started_;
   std::map<int, Member> members_;  // those that have been seen
   std::map<int, Member> gave_up_;  // those that could not use another backend, and may come with this one
+  std::optional<Deadline::Clock::time_point> rank_0_gave_up_;  // when it was first seen
   bool announced_ = false;
   std::optional<std::string> expected_;  // what stands in place of the announcement
   Duration look_interval_;
@@ -270,6 +274,14 @@ void Attempt::collect(int world_size) {
 // One that has given up another backend would have come by now. It has long stood there when the others give up.
 bool Attempt::has_had_time() const {
   return Deadline::Clock::now() - started_ > std::min<Duration>(kStaleAnnouncement, wait_.deadline().budget() / 2);
+}
+
+// The same of rank 0, for a rank that may have waited long before that one gave up another backend.
+bool Attempt::rank_0_has_given_up() {
+  if (members_.count(0) != 0 || gave_up_.count(0) == 0) return false;
+  const auto now = Deadline::Clock::now();
+  if (!rank_0_gave_up_) rank_0_gave_up_ = now;
+  return now - *rank_0_gave_up_ > std::min<Duration>(kTimeToComeAgain, wait_.deadline().budget() / 4);
 }
 
 std::vector<int> Attempt::missing() const {
@@ -509,6 +521,7 @@ std::optional<std::string> Attempt::look() {
                                  {.kind = Kind::get, .key = std::string(kMissing)},
                                  {.kind = Kind::get, .key = lack_key(self_)}};
   ask(calls);
+  gave_up_.clear();  // what was seen in an earlier look may have changed
   if (calls[0].answer) return calls[0].answer;
   const bool counts = Deadline::Clock::now() - started_ > kStaleRefusal;
   if (counts && calls[1].answer) return calls[1].answer;
@@ -523,8 +536,7 @@ std::optional<std::string> Attempt::look() {
   else if (!heard_ && looked)  // a word that was taken back has been heard: those who give up with its speaker use it
     speak_for_rank_0();
   // It refuses for all others, but nobody for it.
-  if (members_.count(0) == 0 && gave_up_.count(0) != 0 && has_had_time())
-    return encode_error(*disagreement(group_, gave_up_));
+  if (rank_0_has_given_up()) return encode_error(*disagreement(group_, gave_up_));
   describe_missing();
   return std::nullopt;
 }
