@@ -58,6 +58,11 @@ def test_named(path, plugins):
     assert chosen(path, plugins, "other cpu")[0] == "col.vllm.platform OtherCpuPlatform col"
 
 
+def test_vllm_that_is_told_its_device_asks_no_plug_in(path, monkeypatch):
+    monkeypatch.setenv("VLLM_TARGET_DEVICE", "cpu")
+    assert chosen(path, "col")[0] == "vllm.platforms.cpu object gloo"
+
+
 def test_named_where_vllm_is_not_for_cpus(path):
     kind, _, said = chosen(path, "col", "gpu")
     assert kind.startswith("vllm.platforms.cpu object") and "serves CPUs, and this vLLM is built for another device" in said

@@ -74,17 +74,21 @@ def join(
 
         meeting = Meeting(name, rank, world_size, timeout, members or {})
         context = meeting.run()
-        group = _make(context, name, backend_of(backend), timeout)
+        group, warning = _make(context, name, backend_of(backend), timeout)
         _members[name] = Member(group, Job(context, meeting.server), declaration_id)
+        if warning is not None:  # last, as it may be an error here
+            import warnings
+
+            warnings.warn(warning, RuntimeWarning, stacklevel=3)
         return group
 
 
-def _make(context: _col.Context, name: str, backend: str, timeout: Optional[float]) -> _col.Group:
-    """Backend in types.py says what the names mean."""
+def _make(context: _col.Context, name: str, backend: str, timeout: Optional[float]) -> tuple[_col.Group, Optional[str]]:
+    """The group, and what to warn of. Backend in types.py says what the names mean."""
     if backend == "gloo":
-        return context.init_group(name, "shm" if context.is_on_one_host else "hosts", timeout)
+        return context.init_group(name, "shm" if context.is_on_one_host else "hosts", timeout), None
     if backend not in ("auto", "nccl"):
-        return context.init_group(name, backend, timeout)
+        return context.init_group(name, backend, timeout), None
     from . import devices
 
     gpu, why_none = devices.own(takes_assigned=backend == "nccl")
@@ -93,14 +97,10 @@ def _make(context: _col.Context, name: str, backend: str, timeout: Optional[floa
     else:
         with _col.CurrentGpu(gpu):
             group = context.init_group(name, "auto", timeout)
-    if backend == "nccl" and group.size > 1 and group.backend != "nccl":
-        import warnings
-
-        why = why_none or _col.nccl_unavailable_reason() or "another rank has no GPU, and says so itself, or two share one"
-        warnings.warn(
-            f"group '{name}': backend \"nccl\" was asked for, and all data goes through the host ({group.backend}): {why}",
-            RuntimeWarning, stacklevel=4)
-    return group
+    if backend != "nccl" or group.size == 1 or group.backend == "nccl":
+        return group, None
+    why = why_none or _col.nccl_unavailable_reason() or "another rank has no GPU, and says so itself, or two share one"
+    return group, f"group '{name}': backend \"nccl\" was asked for, and all data goes through the host ({group.backend}): {why}"
 
 
 def get(name: str = "default") -> _col.Group:

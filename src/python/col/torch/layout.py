@@ -49,7 +49,7 @@ def _bare(tensor: Any) -> Any:
     return tensor.detach() if tensor.requires_grad else tensor
 
 
-def _is_plain(tensor: Any) -> bool:
+def is_plain(tensor: Any) -> bool:
     """Whether its memory holds its elements one after the other. Of x.conj() it holds those of x."""
     return tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
 
@@ -57,7 +57,7 @@ def _is_plain(tensor: Any) -> bool:
 def read(tensor: Any) -> Any:
     """What the call reads: the tensor itself, if its memory is plain."""
     tensor = _bare(tensor)
-    return tensor if _is_plain(tensor) else tensor.resolve_conj().resolve_neg().contiguous()
+    return tensor if is_plain(tensor) else tensor.resolve_conj().resolve_neg().contiguous()
 
 
 def _check_target(tensor: Any) -> None:
@@ -69,7 +69,7 @@ def _check_target(tensor: Any) -> None:
 def written(tensor: Any) -> tuple[Any, Finish]:
     """What the call reads and writes, and the copy back."""
     tensor = _bare(tensor)
-    if _is_plain(tensor):
+    if is_plain(tensor):
         return tensor, None
     _check_target(tensor)
     _check_elements(tensor)
@@ -97,7 +97,7 @@ def _as_one(tensors: Sequence[Any]) -> Any:
     first = tensors[0]
     place, storage = first.data_ptr(), _storage(first)
     for tensor in tensors:
-        if tensor.data_ptr() != place or not _is_plain(tensor) or _storage(tensor) != storage or tensor.dtype != first.dtype:
+        if tensor.data_ptr() != place or not is_plain(tensor) or _storage(tensor) != storage or tensor.dtype != first.dtype:
             return None
         place += tensor.numel() * tensor.element_size()
     return first.as_strided((sum(counts(tensors)),), (1,))

@@ -10,6 +10,7 @@ by every rank of the group, and take tensors on the CPU that lie in memory in an
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any, Callable
 from weakref import ref
 
@@ -20,6 +21,7 @@ from ..errors import InvalidArgument
 from . import layout
 
 _groups: dict[str, Callable[[], Any]] = {}  # by name, for as long as they live
+_naming = Lock()
 _library: Any = torch.library.Library("col", "DEF")
 
 
@@ -34,12 +36,13 @@ def ops_name(group: Any) -> str:
         group = needed(group, "torch.ops.col")
     first = name = group.name
     number = 1
-    while (other := _groups.get(name, _gone)()) is not None:
-        if other is group:
-            return str(name)
-        number += 1
-        name = f"{first} {number}"  # of another job, such as an earlier default group
-    _groups[name] = ref(group)
+    with _naming:
+        while (other := _groups.get(name, _gone)()) is not None:
+            if other is group:
+                return str(name)
+            number += 1
+            name = f"{first} {number}"  # of another job, such as an earlier default group
+        _groups[name] = ref(group)
     return str(name)
 
 
@@ -98,7 +101,8 @@ def _all_reduce_(x: Any, group: str, op: str = "sum") -> None:
             own.allreduce(x, op=op)
             return
         except InvalidArgument:  # how x lies in memory, mostly: to ask first would cost every call a twentieth
-            pass
+            if layout.is_plain(x) and not x.requires_grad:
+                raise  # such as another thread's call: made again, it would be another call than those of the other ranks
     own = _of(group, x)
     buffer, finish = layout.written(x)
     own.allreduce(buffer, op=op)

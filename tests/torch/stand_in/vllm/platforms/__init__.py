@@ -24,6 +24,8 @@ def named():
 
 
 def find():
+    if os.environ.get("VLLM_TARGET_DEVICE") == "cpu":  # no plug-in is asked
+        return getattr(importlib.import_module("vllm.platforms.cpu"), "CpuPlatform")()
     names = list(named().values())
     if len(names) > 1:
         raise RuntimeError(f"more than one plug-in of a platform: {names}")
