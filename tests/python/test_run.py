@@ -257,6 +257,90 @@ def test_a_message_that_is_stuck_counts_towards_the_time(of):
     assert not any(map(is_alive, before))
 
 
+def stops_while_another_raises(folder):
+    stops_in_its_answer()
+    pid = folder / "pid"
+    if col.get_rank() == 1:
+        pid.write_text(f"{os.getpid()}")
+        waits_for(folder / "go")
+        return
+    if (folder / "last").exists():
+        until(lambda: pid.exists() and pid.read_text() and is_stopped(int(pid.read_text())))
+    raise ValueError("bad value")
+
+
+def is_stopped(pid):
+    return open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] == "T"
+
+
+@pytest.mark.parametrize("error_is", ["first", "last"])
+def test_half_an_answer_does_not_hold_a_failure(error_is, tmp_path, monkeypatch):
+    """Without a timeout: the error is read before the half answer, or after it."""
+    def who_waits(_):  # the caller has read the error by now, and nothing of the answer
+        if not go.exists():
+            go.touch()
+            until(lambda: is_stopped(int((tmp_path / "pid").read_text())))
+        return {}
+
+    go = tmp_path / "go"
+    if error_is == "last":
+        go.touch()
+        (tmp_path / "last").touch()
+    with col.ranks(2) as ranks:
+        pids = ranks(process)
+        monkeypatch.setattr(job.failure, "who_waits", who_waits)
+        monkeypatch.setattr(job, "START_LIMIT", 1)
+        caught = raised_within_the_limit(ranks, pids, stops_while_another_raises, tmp_path)
+        assert isinstance(caught, col.RankFailed) and str(caught).startswith("rank 0 raised ValueError: bad value")
+    assert not any(map(is_alive, pids))
+
+
+def test_half_an_answer_takes_no_longer_than_the_timeout(monkeypatch):
+    with col.ranks(2) as ranks:
+        pids = ranks(process)
+        monkeypatch.setattr(job, "STOP_LIMIT", 10 * processes.LIMIT)
+        ranks._timeout = 2
+        caught = raised_within_the_limit(ranks, pids, stops_in_its_answer)
+        monkeypatch.undo()
+        assert str(caught).startswith("time is up after 2 s")
+
+
+def raised_within_the_limit(ranks, pids, *call):
+    """In a thread: a call that does not end is no end of the tests."""
+    def run():
+        try:
+            ranks(*call)
+        except BaseException as error:
+            caught.append(error)
+
+    caught = []
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(processes.LIMIT / 2)
+    if thread.is_alive():
+        os.kill(pids[1], signal.SIGKILL)
+        thread.join(processes.LIMIT)
+        raise AssertionError("the call ended only with its ranks")
+    return caught[0]
+
+
+def test_the_time_of_a_message_counts_as_a_whole():
+    """Also where each piece of it comes in time."""
+    here, there = socket.socketpair()
+    seconds = [0, *range(5, 15)]
+
+    def left():
+        if seconds[-1]:
+            there.sendall(b"x")
+        return seconds.pop() and processes.LIMIT
+
+    with here, there:
+        there.sendall(b"".join(wire.packed(bytes(100)))[:20])
+        with pytest.raises(TimeoutError):
+            wire.receive(here, left)
+    assert not seconds
+
+
 def has_no_pickle():
     return (x for x in "ab")
 

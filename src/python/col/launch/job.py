@@ -21,7 +21,7 @@ from . import rank as of_rank
 from .output import Output
 from .rank import ADDRESS, STOP, Outcome
 
-START_LIMIT = 60  # seconds, from colrun to the last rank
+START_LIMIT = 60  # seconds, from colrun to the last rank, and for the next piece of an answer
 STOP_LIMIT = 5  # for ranks to end a call, or their processes
 LONGEST = 1e6  # for a call without a limit; a socket takes not much more
 PRINT_LIMIT = 1  # for what they have printed, after they have answered
@@ -39,6 +39,7 @@ class _Peer:
         self.life = life
         self.read = 0  # of its stacks, in bytes
         self.outcome: Optional[Outcome] = None
+        self.is_stuck = False  # in the middle of an answer, of which nothing more is read
 
     def stack(self) -> str:
         """The text that faulthandler has written since the last time."""
@@ -202,12 +203,12 @@ class Job:
 
     def _answer(self, peer: _Peer) -> None:
         try:
-            peer.socket.settimeout(max(self._left(), STOP_LIMIT))
-            outcome = wire.unpacked(wire.receive(peer.socket))
-            outcome.parts = [None, *wire.receive(peer.socket)]
+            outcome = wire.unpacked(wire.receive(peer.socket, self._left_of_answer))
+            outcome.parts = [None, *wire.receive(peer.socket, self._left_of_answer)]
             peer.outcome = outcome
         except BaseException as error:  # the rest of the answer is lost
             peer.socket.close()
+            peer.is_stuck = isinstance(error, TimeoutError)
             if not isinstance(error, (EOFError, OSError)):
                 raise
 
@@ -262,9 +263,13 @@ class Job:
             left = self._left()
             if left <= 0:
                 raise self._out_of_time(timeout or LONGEST)
-            if self._dead() is not None:
-                raise self._died()
+            dead = self._dead()
+            is_stuck = dead is not None and self._peers[dead].is_stuck
+            if is_stuck:
+                self._wait(0)  # for others that have failed while its answer was waited for
             bad = next((r for r, p in self._peers.items() if p.outcome and not p.outcome.is_good), None)
+            if dead is not None and not (is_stuck and bad is not None):
+                raise self._died()
             if bad is not None:
                 break
             patience = self._patience()
@@ -275,7 +280,6 @@ class Job:
                     break
             self._wait(min(left, gave_up - time.monotonic()))
         self._is_renewed = self._is_renewed or self._patience() == 0
-        self._print_all()
         return self._results()
 
     def _start(self, timeout: Optional[float]) -> None:
@@ -298,6 +302,7 @@ class Job:
         bad = {rank: peer.outcome for rank, peer in self._peers.items() if peer.outcome and not peer.outcome.is_good}
         if bad:
             raise self._raised(bad)
+        self._print_all()
         outcomes = [peer.outcome for peer in self._peers.values() if peer.outcome]
         self._is_renewed = self._is_renewed or not all(outcome.is_joined for outcome in outcomes)
         results = []
@@ -333,6 +338,10 @@ class Job:
         """Seconds that the call may still take."""
         return min(self._latest - time.monotonic(), LONGEST)
 
+    def _left_of_answer(self) -> float:
+        """A rank that stops half way is not to hold a call without a limit, nor keep the failures of others from it."""
+        return min(self._left(), START_LIMIT)
+
     def _patience(self) -> Optional[float]:
         all_of_them = [p.outcome.patience for p in self._peers.values() if p.outcome and p.outcome.patience is not None]
         return min(all_of_them, default=None)
@@ -352,6 +361,7 @@ class Job:
 
     def _died(self) -> RankFailed:
         dead = self._ended() if self._dead() is None else self._dead()
+        self._latest = min(self._latest, time.monotonic() + STOP_LIMIT / 2)
         self._wait_for_end(STOP_LIMIT / 2)
         if self._streams:  # colrun does not end the others where one has exited with 0
             self._stop(_aborted(f"rank {dead} has ended"))
@@ -380,7 +390,7 @@ class Job:
                 os.kill(peer.pid, STOP)
             except OSError:
                 pass  # it ends just now
-        latest = time.monotonic() + STOP_LIMIT
+        self._latest = latest = time.monotonic() + STOP_LIMIT  # for answers that have begun, too
         while any(p.outcome is None and p.socket.fileno() >= 0 for p in waiting) and time.monotonic() < latest:
             self._wait(latest - time.monotonic())
         self._is_renewed = True

@@ -71,17 +71,19 @@ def send(to: _socket.socket, parts: Sequence[Any], left: Optional[Callable[[], f
         to.sendall(part)
 
 
-def receive(of: _socket.socket) -> list[bytearray]:
-    """The parts of the next message. Raises EOFError at the end of the connection."""
-    count = _COUNT.unpack(_exactly(of, _COUNT.size))[0]
-    sizes = struct.unpack(f"<{count}Q", _exactly(of, count * _COUNT.size))
-    return [_exactly(of, size) for size in sizes]
+def receive(of: _socket.socket, left: Optional[Callable[[], float]] = None) -> list[bytearray]:
+    """The parts of the next message. Raises EOFError at the end of the connection. left: as for send()."""
+    count = _COUNT.unpack(_exactly(of, _COUNT.size, left))[0]
+    sizes = struct.unpack(f"<{count}Q", _exactly(of, count * _COUNT.size, left))
+    return [_exactly(of, size, left) for size in sizes]
 
 
-def _exactly(of: _socket.socket, size: int) -> bytearray:
+def _exactly(of: _socket.socket, size: int, left: Optional[Callable[[], float]]) -> bytearray:
     data = bytearray(size)
     view = memoryview(data)
     while view:
+        if left is not None:
+            of.settimeout(max(left(), 1e-3))
         got = of.recv_into(view, min(len(view), 1 << 30))
         if got == 0:
             raise EOFError
