@@ -257,15 +257,13 @@ def test_a_message_that_is_stuck_counts_towards_the_time(of):
     assert not any(map(is_alive, before))
 
 
-def stops_while_another_raises(folder):
+def stops_while_another_raises(stops, go, is_last):
     stops_in_its_answer()
-    pid = folder / "pid"
     if col.get_rank() == 1:
-        pid.write_text(f"{os.getpid()}")
-        waits_for(folder / "go")
-        return
-    if (folder / "last").exists():
-        until(lambda: pid.exists() and pid.read_text() and is_stopped(int(pid.read_text())))
+        return waits_for(go)
+    if is_last:
+        go.touch()
+        until(lambda: is_stopped(stops))
     raise ValueError("bad value")
 
 
@@ -273,24 +271,21 @@ def is_stopped(pid):
     return open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] == "T"
 
 
-@pytest.mark.parametrize("error_is", ["first", "last"])
-def test_half_an_answer_does_not_hold_a_failure(error_is, tmp_path, monkeypatch):
+@pytest.mark.parametrize("is_last", [False, True])
+def test_half_an_answer_does_not_hold_a_failure(is_last, tmp_path, monkeypatch):
     """Without a timeout: the error is read before the half answer, or after it."""
     def who_waits(_):  # the caller has read the error by now, and nothing of the answer
-        if not go.exists():
-            go.touch()
-            until(lambda: is_stopped(int((tmp_path / "pid").read_text())))
+        go.touch()
+        until(lambda: is_stopped(pids[1]))
         return {}
 
     go = tmp_path / "go"
-    if error_is == "last":
-        go.touch()
-        (tmp_path / "last").touch()
     with col.ranks(2) as ranks:
         pids = ranks(process)
-        monkeypatch.setattr(job.failure, "who_waits", who_waits)
         monkeypatch.setattr(job, "START_LIMIT", 1)
-        caught = raised_within_the_limit(ranks, pids, stops_while_another_raises, tmp_path)
+        if not is_last:
+            monkeypatch.setattr(job.failure, "who_waits", who_waits)
+        caught = raised_within_the_limit(ranks, pids, stops_while_another_raises, pids[1], go, is_last)
         assert isinstance(caught, col.RankFailed) and str(caught).startswith("rank 0 raised ValueError: bad value")
     assert not any(map(is_alive, pids))
 
