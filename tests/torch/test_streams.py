@@ -1,7 +1,9 @@
 """In which streams calls run on a GPU: over stand-ins for GPUs, as the CPU's torch has no streams."""
 
+import contextlib
 import gc
 import os
+import threading
 import weakref
 from datetime import timedelta
 from types import SimpleNamespace
@@ -154,15 +156,40 @@ def test_an_asynchronous_call_takes_one_event_and_one_wait_more():
             assert beside[name] == sync[name] == 0, name
 
 
-def many(groups):
-    """A barrier waits for what only streams have waited for, in the side stream as well."""
-    x = fake_cuda.tensor(COUNT)
+def held_up(groups):
+    """A barrier begins after what only streams have waited for: rank 1's holds work back, and rank 0's side stream waits for that."""
+    store = dist.distributed_c10d._get_default_store()
+    stream, x = fake_cuda.current_stream(), fake_cuda.tensor(COUNT)
     groups.col.allreduce([x]).wait()
-    fake_cuda.current_stream().synchronize()
-    works = [groups.col.allreduce([x]) for _ in range(5)]
-    groups.col.barrier().wait()
+    stream.synchronize()
+    begun, before = threading.Event(), stand_ins.driver().calls("cuStreamSynchronize")
+
+    def barrier():
+        barriers.append(groups.col.barrier())
+        begun.set()
+
+    barriers, thread = [], threading.Thread(target=barrier, daemon=True)
+    with stand_ins.held_copies() if groups.rank == 1 else contextlib.nullcontext():
+        x.fill(groups.rank + 1, stream)
+        if groups.rank == 0:
+            stream.synchronize()
+            before += 1
+        works = [groups.col.allreduce([x]) for _ in range(5)]
+        thread.start()
+        waits = 1 if groups.rank == 1 else 2  # for the caller's stream, and for the side stream
+        ranks.until(lambda: stand_ins.driver().calls("cuStreamSynchronize") == before + waits)
+        assert not begun.is_set() and not any(work.is_completed() for work in works)
+        store.set(f"held up {groups.rank}", "")
+        store.wait(["held up 0", "held up 1"], timedelta(seconds=ranks.LIMIT / 2))
+        assert not begun.is_set()
+    thread.join(ranks.LIMIT / 2)
     assert all(work.is_completed() for work in works)
+    barriers[0].wait()
+    for work in works:
+        work.wait()
+    stream.synchronize()
+    assert (x.memory.data == 3 * 2**4).all()
 
 
 def test_barrier():
-    run(many)
+    run(held_up)
