@@ -1,7 +1,11 @@
 """Messages between two GPUs, of which the other ranks know nothing: over stand-ins for GPUs."""
 
+import contextlib
+import gc
 import os
+import weakref
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,6 +14,8 @@ import torch.distributed as dist
 import col
 import fake_cuda
 import ranks
+from col.torch import pair, process_group
+from col.torch.work import Work
 
 COUNT = 1000
 
@@ -171,3 +177,98 @@ def left(groups):
 
 def test_a_group_that_ends_meanwhile():
     run(left)
+
+
+def timeouts(groups):
+    """set_timeout() counts for connections that a call makes, and for a call that waits for connections of an earlier one."""
+    group, earlier = (dist.new_group(timeout=timedelta(seconds=ranks.LIMIT)) for _ in range(2))
+    if groups.rank == 1:
+        sent = [earlier.send([of(7)], 2, 0)]
+        for each in (group, earlier):
+            each.set_timeout(timedelta(seconds=1))
+        with pytest.raises(col.Timeout, match="waiting for rank 1 to join .*ranks 1 and 2 as 0 and 1"):
+            group.send([of(0)], 2, 0).wait()
+        sent.append(earlier.send([of(8)], 2, 0))
+        with pytest.raises(col.Timeout, match="isend has not begun after 1 s: rank 2 has not come to connect"):
+            sent[1].wait()
+        earlier.set_timeout(timedelta(seconds=ranks.LIMIT / 2))
+    groups.col.barrier().wait()
+    if groups.rank == 2:
+        for value in (7, 8):
+            out = of(-1)
+            earlier.recv([out], 1, 0).wait()
+            check(out, value)
+    groups.col.barrier().wait()
+
+
+def test_a_changed_timeout():
+    run(timeouts)
+
+
+def collected(groups):
+    """What makes the connections does not keep the group, with which older torch ends a job."""
+    group = dist.new_group(timeout=timedelta(seconds=ranks.LIMIT / 2))
+    if groups.rank == 0:
+        group.send([of(0)], 1, 0)
+        there = weakref.ref(group)
+        dist.destroy_process_group(group)
+        del group
+        gc.collect()
+        assert there() is None
+    groups.col.barrier().wait()
+    if groups.rank == 1:
+        with contextlib.suppress(col.Error):  # rank 0 has left it
+            group.recv([of(0)], 0, 0).wait(timedelta(seconds=ranks.LIMIT / 2))
+    groups.col.barrier().wait()
+
+
+def test_a_group_is_collected_meanwhile():
+    run(collected)
+
+
+def failures(groups):
+    """Whatever fails in the thread that connects comes out of the waits for its messages, and of nothing else."""
+    def raises(_):
+        raise error
+
+    error, told = RuntimeError("no more threads"), []
+    stream = fake_cuda.current_stream()
+    running = SimpleNamespace(then=raises, done=lambda: False, error=None)
+    laters = [pair.Later("rank 1", "isend", {}, stream) for _ in range(2)]
+    for later in laters:
+        later.then(told.append)
+        later.then(told.append)
+    laters[0].begin(SimpleNamespace(isend=lambda **_: running), stream)
+    laters[1].fail(error)
+    assert told == [error] * 4
+    for later in laters:
+        assert later.error is error and later.done()
+        work = Work([later], [], None, stream)
+        assert work.is_completed() and work.exception() is error
+        for wait in (work.wait, lambda: work.wait(timedelta(seconds=1))):
+            with pytest.raises(RuntimeError, match="no more threads"):
+                wait()
+
+
+def test_failures_of_the_thread():
+    run(failures)
+
+
+@pytest.mark.parametrize("is_default", [False, True])
+def test_all_is_ended(is_default):
+    """Also where the end of a pair fails."""
+    def end(name):
+        ended.append(name)
+        if name in ("pair 1", "cuda"):
+            raise col.PeerLost(name)
+
+    def what_ends(name):
+        return SimpleNamespace(end=lambda: end(name), destroy=lambda: end(name))
+
+    ended = []
+    group = SimpleNamespace(
+        _pairs={rank: what_ends(f"pair {rank}") for rank in (1, 2)}, _ends_job="" if is_default else None, _job=what_ends("job"),
+        _cuda=what_ends("cuda"), _cpu=what_ends("cpu"))
+    with pytest.raises(col.PeerLost, match="pair 1"):
+        process_group.ProcessGroup.shutdown(group)
+    assert ended == ["pair 1", "pair 2"] + (["job"] if is_default else ["cuda", "cpu"])

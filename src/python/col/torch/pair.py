@@ -24,6 +24,7 @@ class Later:
 
     def __init__(self, what: str, call: str, arguments: dict[str, Any], stream: Any) -> None:
         self._what, self._call, self._arguments = what, call, arguments
+        self._seconds: Optional[float] = arguments.get("timeout")  # None: as long as the connections may take
         self._before = torch.cuda.Event()  # where the caller's stream was
         self._before.record(stream)
         self._begun, self._lock = Event(), Lock()
@@ -48,12 +49,12 @@ class Later:
         with self._lock:
             self._begun.set()
         for function in self._functions:
-            self._tell(function)
-
-    def _tell(self, function: Told) -> None:
-        if self._work is not None:
-            self._work.then(function)
-        else:
+            if self._failure is None:
+                try:
+                    self._work.then(function)
+                    continue
+                except BaseException as error:  # nobody would learn of its end: this thread makes the others begin
+                    self._failure = error
             function(self._failure)
 
     def _begun_work(self) -> Any:
@@ -62,7 +63,8 @@ class Later:
         return self._work
 
     def wait(self, stream: int) -> Any:
-        self._begun.wait()  # the making of the connections has a deadline
+        if not self._begun.wait(self._seconds):
+            raise self.overdue(self._seconds or 0)
         return self._begun_work().wait(stream=stream)
 
     def wait_for(self, seconds: float) -> bool:
@@ -72,14 +74,17 @@ class Later:
         return bool(self._begun_work().wait_for(max(until - monotonic(), 0)))
 
     def done(self) -> bool:
-        return self._begun.is_set() and bool(self._begun_work().done())
+        return self._begun.is_set() and (self._failure is not None or bool(self._work.done()))
 
     def then(self, function: Told) -> None:
         with self._lock:
             if not self._begun.is_set():
                 self._functions.append(function)
                 return
-        self._tell(function)
+        if self._failure is not None:
+            function(self._failure)
+        else:
+            self._work.then(function)
 
     def overdue(self, seconds: float) -> BaseException:
         if self._work is not None:
@@ -89,7 +94,7 @@ class Later:
 
     @property
     def error(self) -> Optional[BaseException]:
-        return self._failure if self._work is None else self._work.error
+        return self._failure if self._failure is not None or self._work is None else self._work.error
 
     @property
     def source(self) -> int:

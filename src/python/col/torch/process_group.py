@@ -470,14 +470,21 @@ class ProcessGroup(dist.ProcessGroup):
 
     def shutdown(self) -> None:
         """Leaves the group. Not collective, but rank 0 of a default group waits for a while until the others leave, too."""
+        # A copy, as another thread may add one. Not under the lock, which one may have that waits for ranks to connect.
+        ends = [pair.end for pair in list(self._pairs.values())]
         if self._ends_job is not None:
-            return self._job.end()
-        for pair in self._pairs.values():
-            pair.end()
-        for group in (self._cuda, self._cpu):
-            if group is not None:
-                group.destroy()
-        let_go_of_ended_groups()
+            ends.append(self._job.end)
+        else:
+            ends += [group.destroy for group in (self._cuda, self._cpu) if group is not None]
+            ends.append(let_go_of_ended_groups)
+        errors = []
+        for end in ends:
+            try:
+                end()
+            except Exception as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     # ---- Other groups of its ranks, and memory
 
@@ -573,9 +580,11 @@ class ProcessGroup(dist.ProcessGroup):
             if peer not in self._pairs:
                 ranks = sorted([self._rank, peer])
                 name = f"{self._name} cuda (ranks {ranks[0]} and {ranks[1]} as 0 and 1)"  # errors count in the pair
+                # Its thread does not keep this group, with which older torch ends the job.
+                context, place = self._job.context, ranks.index(self._rank)
+                timeout = self._timeout if self._changed_timeout is None else self._changed_timeout
                 self._pairs[peer] = Pair(
-                    peer, ranks.index(peer), self._gpu,
-                    lambda: self._job.context.init_group(name, "nccl", self._timeout, rank=ranks.index(self._rank), world_size=2))
+                    peer, 1 - place, self._gpu, lambda: context.init_group(name, "nccl", timeout, rank=place, world_size=2))
             return self._pairs[peer]
 
     def _gpu_stream(self) -> Any:
