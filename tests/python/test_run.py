@@ -282,7 +282,7 @@ def test_half_an_answer_does_not_hold_a_failure(is_last, tmp_path, monkeypatch):
     go = tmp_path / "go"
     with col.ranks(2) as ranks:
         pids = ranks(process)
-        monkeypatch.setattr(job, "START_LIMIT", 1)
+        monkeypatch.setattr(job, "START_LIMIT", 5)
         if not is_last:
             monkeypatch.setattr(job.failure, "who_waits", who_waits)
         caught = raised_within_the_limit(ranks, pids, stops_while_another_raises, pids[1], go, is_last)
