@@ -31,6 +31,7 @@ class BlockingCapture {
   }
   BlockingCapture(const BlockingCapture&) = delete;
   BlockingCapture& operator=(const BlockingCapture&) = delete;
+  CUstream stream() const { return stream_; }
   // Throws if something has spoiled it.
   void end() { capture_->end(); }
 
@@ -101,6 +102,29 @@ TEST_CASE("gpu default stream: no operation lets it wait beside a capture", "[gp
     fake_gpu_hold_streams(0);
     work.wait();
   }));
+}
+
+TEST_CASE("gpu default stream: no stream is put before it or after it beside a capture", "[gpu]") {
+  const OnGpu current(0);
+  const Array data(0, kAFew, 1);
+  const nccl_backend::GpuStream own(cuda());
+  const Stream other{own.get()}, by_name{CU_STREAM_LEGACY}, unnamed;
+  order_streams(unnamed, other, TensorView(data).data);
+  BlockingCapture capture;
+  const std::size_t before = fake_gpu_calls("cuEventRecord");
+  for (const Stream stream : {unnamed, by_name}) {
+    expect_refused([&] { order_streams(stream, other, TensorView(data).data); });
+    expect_refused([&] { order_streams(other, stream, TensorView(data).data); });
+    expect_error(ErrorCode::invalid_argument, "it is being captured",
+                 [&] { order_streams({capture.stream()}, stream, TensorView(data).data); });
+    order_streams(stream, {capture.stream()}, TensorView(data).data);
+  }
+  order_streams(unnamed, by_name, TensorView(data).data);
+  order_streams(by_name, unnamed, TensorView(data).data);
+  CHECK(fake_gpu_calls("cuEventRecord") == before);
+  capture.end();
+  order_streams(by_name, other, TensorView(data).data);
+  CHECK(fake_gpu_calls("cuEventRecord") == before + 1);
 }
 
 TEST_CASE("gpu default stream: what is copied through the host is refused, or copied back after the capture", "[gpu]") {

@@ -358,19 +358,20 @@ class CudaMemory final : public DeviceMemory {
   }
 
   void put_in_order(Stream earlier, Stream later, const void* memory) override {
-    if (earlier.handle == later.handle) return;
+    if (earlier.handle == later.handle || (is_default(earlier) && is_default(later))) return;
     const std::optional<int> device = nccl_backend::device_of(memory, 1, cuda_);
     if (!device) throw Error(ErrorCode::invalid_argument, "the memory is on no GPU that the CUDA driver knows");
     const std::shared_ptr<MemoryGpu> on = gpu(*device);
     if (nccl_backend::is_captured(later, on->device)) return;
     const GpuDevice::Scope scope(on->device);
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (earlier.handle != nullptr)
+    if (!is_default(earlier))
       cuda_.check(cuda_.StreamIsCapturing(static_cast<CUstream>(earlier.handle), &status), "cannot use the stream");
     if (status != CU_STREAM_CAPTURE_STATUS_NONE)
       throw Error(
           ErrorCode::invalid_argument,
           "it is being captured, and only what is captured with it comes after it; pass it as the call's stream");
+    if (is_default(earlier) || is_default(later)) require_default_open(on->device);
     on->put_in_order(earlier, later);
   }
 

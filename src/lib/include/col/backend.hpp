@@ -436,7 +436,8 @@ class COL_EXPORT DeviceMemory {
   // What `later` gets from now on comes after what `earlier` holds now. Both are streams of the device that `memory` is
   // on; null is its legacy default stream, and `earlier` may be the calling thread's (cudaStreamPerThread). Does not
   // block. Does nothing if they are one stream, or if `later` is being captured. Throws invalid_argument if `earlier`
-  // alone is, and if `memory` is on no device; and io.
+  // alone is, and if `memory` is on no device; unavailable if one of them is the default stream, and a stream that is
+  // ordered with it is being captured; and io. Spoils no capture.
   virtual void put_in_order(Stream earlier, Stream later, const void* memory) = 0;
   // Starts a copy between device memory and host memory, in either direction, or within one of them. The copy runs
   // after the work that `stream` of the device holds, and before work that the stream gets later. For the null stream,

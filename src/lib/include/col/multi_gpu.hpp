@@ -111,9 +111,9 @@ COL_EXPORT std::shared_ptr<void> make_gpu_current(int gpu_id);
 // may be cudaStreamPerThread, which is then the calling thread's.
 //
 // Needs no group. Thread safe. Errors: invalid_argument (the memory is on no GPU; `earlier` is being captured and is
-// not `later`, which spoils no capture), unavailable (no CUDA, and the message says why), io. Where `later` is being
-// captured it does nothing: what is captured runs when its graph is launched, after what the program launches that
-// behind.
+// not `later`), unavailable (no CUDA, and the message says why; one of the two is the default stream, and a stream that
+// is ordered with it is being captured), io. None of them spoils a capture. Where `later` is being captured it does
+// nothing: what is captured runs when its graph is launched, after what the program launches that behind.
 COL_EXPORT void order_streams(Stream earlier, Stream later, const void* memory);
 // Whether the stream of the GPU, with the number that this process gives it, is being captured; never for null. Errors:
 // invalid_argument (no such GPU; cudaStreamPerThread), unavailable, io.
