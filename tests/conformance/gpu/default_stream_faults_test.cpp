@@ -89,6 +89,52 @@ TEST_CASE("gpu default stream: messages that were posted before a capture begin 
   }));
 }
 
+// Of which a part passes before a thread is told that it may be waiting for itself.
+constexpr Duration kTimeout = std::chrono::seconds(12);
+
+template <class Call>
+void expect_held_up(Call call) {
+  expect_error(ErrorCode::unavailable, "end the capture first", call);
+}
+
+TEST_CASE("gpu default stream: a thread that captures does not wait for messages, and nothing breaks", "[gpu]") {
+  check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
+    const Array data(gpu, Values(kAFew, gpu)), out(gpu, kAFew, -1), sum(gpu, kAFew, 0);
+    const nccl_backend::GpuStream own(cuda());
+    const int peer = 1 - gpu;
+    group.sendrecv(data, peer, out, peer);
+    group.allreduce(data, sum);
+    Work received = group.irecv(out, peer, {.timeout = kTimeout}),
+         sent = group.isend(data, peer, {.timeout = kTimeout});
+    BlockingCapture capture;
+    expect_held_up([&] { group.allreduce(data, sum, {.stream = {capture.stream()}}); });
+    expect_held_up([&] { (void)group.iallreduce(data, sum, {.stream = {capture.stream()}}); });
+    expect_held_up([&] { group.allreduce(data, sum, {.timeout = kTimeout, .stream = {own.get()}}); });
+    expect_held_up([&] { received.wait(); });
+    expect_held_up([&] { received.wait(Stream{own.get()}); });
+    capture.end();
+    received.wait();
+    sent.wait();
+    expect(out.values() == Values(kAFew, peer), "the message");
+    group.allreduce(data, sum);
+    expect(sum.values() == Values(kAFew, 1), "the sum");
+  }));
+}
+
+TEST_CASE("gpu default stream: a thread that captures does not wait for copies back, and nothing breaks", "[gpu]") {
+  check_good(run_gpu_ranks({.backend = Backend::shm}, [](Group& group, int gpu) {
+    const Array data(gpu, Values(kAFew, 1)), out(gpu, kAFew, 0);
+    group.allreduce(data, out);
+    out.set(Values(kAFew, 0));
+    Work work = group.iallreduce(data, out, {.timeout = kTimeout});
+    BlockingCapture capture;
+    expect_held_up([&] { work.wait(); });
+    capture.end();
+    work.wait();
+    expect(out.values() == Values(kAFew, 2), "the sum");
+  }));
+}
+
 TEST_CASE("gpu default stream: no operation lets it wait beside a capture", "[gpu]") {
   check_good(run_gpu_ranks(1, [](Group& group, int gpu) {
     const Array data(gpu, Values(kAFew, 1)), out(gpu, kAFew, 0);

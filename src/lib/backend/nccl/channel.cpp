@@ -526,6 +526,14 @@ void NcclChannel::hand_over() {
   due_ = next_post_ - 1;
 }
 
+bool NcclChannel::awaits_capture() const {
+  {
+    const std::lock_guard use(use_->mutex);
+    if (waiting_.empty()) return false;
+  }
+  return !is_default_open(*device_);
+}
+
 std::optional<int> NcclChannel::test(Ticket ticket, bool hands_over) {
   return guarded("test", [&]() -> std::optional<int> {
     const bool busy = communicator_->is_busy();

@@ -42,6 +42,7 @@ class NcclChannel final : public Channel, public DeviceExtension, public backend
   std::optional<int> test(Ticket ticket) override;
   std::optional<int> look(Ticket ticket) override;
   void hand_over() override;
+  bool awaits_capture() const override;
   int wait(Ticket ticket, WaitContext& wait) override;
   Device device() const override { return {Device::Type::cuda, device_->ordinal()}; }
   void check(const Request& request) const override;

@@ -114,6 +114,7 @@ bool Work::Handle::wait(Duration budget) {
   if (budget > Duration::zero()) return wait_within(std::min(budget, Deadline::kMaxBudget));
   const group::Use use(state->access(), pending->timeout);
   require_started();
+  state->flight().outlast_capture(pending->name, pending->timeout, pending.get());
   state->flight().await(*pending);
   return throw_or_tell();
 }
@@ -227,6 +228,7 @@ void Work::Handle::hold_up(Stream stream) {
     if (has_ended() || outlived_group()) return;
     // Messages are handed over, which may have to wait for the peer.
     const group::Use use(state->access(), pending->collective ? std::nullopt : std::optional(pending->timeout));
+    state->flight().outlast_capture(pending->name, pending->timeout, pending.get());
     if (!pending->has_ended()) state->flight().hold_up(stream, *pending);
   } catch (const Error& problem) {
     if (!problem.group().empty()) throw;

@@ -27,6 +27,9 @@ constexpr Duration kDrainTime = std::chrono::seconds(5);
 // The same after an error of another group: for what the others have begun as well, not for those who have left.
 constexpr Duration kDrainTimeAfterError = std::chrono::milliseconds(250);
 // A wait that polls gives way to others this many times before it sleeps between looks.
+// How long a wait that a capture holds up goes on: at most so long, and that part of the call's timeout.
+constexpr Duration kLongestCapture = std::chrono::seconds(10);
+constexpr int kPartForCapture = 8;
 constexpr int kYields = 200;
 constexpr Duration kPollPause = std::chrono::microseconds(50);
 
@@ -419,6 +422,47 @@ void Flight::end_record(Pending& pending) {
     core::FastRecord::end_briefly(*core_.record(), core_.name(), pending.sequence, *pending.brief, noted_ns_);
   else
     core_.record()->end(core_.name());
+}
+
+// Messages on the GPU begin together: whoever waits for what is there waits for those, too.
+bool Flight::awaits_capture(const Pending* pending) const {
+  const Lane& own = lanes_.own();
+  const auto is_held_up = [&](const Pending& one) {
+    if (one.has_ended()) return false;
+    if (one.staging && one.staging->awaits_capture(one.stream)) return true;
+    const bool is_there =
+        one.collective ? one.channel == own.channel
+                       : std::ranges::any_of(one.legs, [&](const Leg& leg) { return leg.channel == own.channel; });
+    return is_there && own.holds != nullptr && own.holds->awaits_capture();
+  };
+  if (pending == nullptr) return own.holds != nullptr && own.holds->awaits_capture();
+  return is_held_up(*pending) ||
+         std::ranges::any_of(pending->parts, [&](const auto& part) { return is_held_up(*part); });
+}
+
+// No driver tells whose capture it is.
+void Flight::outlast_capture(std::string_view call, Duration timeout, const Pending* pending) {
+  if (!awaits_capture(pending)) return;
+  const Deadline until = Deadline::after(std::min(kLongestCapture, timeout / kPartForCapture));
+  WaitContext wait = core_.waiting(Deadline::after(timeout));
+  for (int turn = 0; awaits_capture(pending); ++turn) {
+    if (until.expired())
+      throw core_.own_error(
+          ErrorCode::unavailable,
+          fmt::format(
+              "{}: what was started before the capture of a stream goes on after it, and this thread may be the "
+              "one to end it; end the capture first, or wait for what was started before it begins, or capture "
+              "in a stream made with cudaStreamNonBlocking",
+              call));
+    try {
+      wait.check();
+    } catch (...) {  // nobody else takes an interruption, as the group stays whole
+      WaitContext::take_interruption();
+      throw;
+    }
+    pause(turn);
+    progress_all();
+  }
 }
 
 // Each as in a wait of its own, which names it if it does not end.

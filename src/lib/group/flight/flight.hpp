@@ -91,6 +91,10 @@ class Flight {
   // The call is over, and nothing else is in flight.
   void end_record(Pending& pending);
 
+  // Before a wait for `pending`, which the end of a capture holds up that may be this thread's own: blocks for a while,
+  // and then throws unavailable, which breaks nothing. Without `pending`: before a call that comes after messages which
+  // the capture holds up.
+  void outlast_capture(std::string_view call, Duration timeout, const Pending* pending = nullptr);
   // Blocks until `pending` has ended, at most for its timeout. Throws its error.
   void await(Pending& pending);
   // The same for a part of a call, until the deadline of the whole.
@@ -129,6 +133,7 @@ class Flight {
   static void pause(int turn);
 
  private:
+  bool awaits_capture(const Pending* pending) const;
   static void copy_in(Pending& pending, WaitContext& wait);
   static void copy_back(Pending& pending, WaitContext& wait);
   void execute(Pending& pending);

@@ -61,7 +61,12 @@ PendingPtr Starter::prepare(Lane* over, Request&& request, const Options& option
   }
   auto decision = lane.dispatcher.decide(request, wishes_of(options, asynchronous));
   request.algorithm = decision->native;
-  if (lane.gpu != nullptr) ask_device(*lane.gpu, request);
+  if (lane.gpu != nullptr) {
+    ask_device(*lane.gpu, request);
+    // What is captured now is mostly this thread's own capture.
+    flight_.outlast_capture(to_string(request.collective),
+                            request.is_captured ? Duration::zero() : core_.timeout_of(options));
+  }
 
   PendingPtr pending = flight_.acquire();
   pending->channel = lane.channel;

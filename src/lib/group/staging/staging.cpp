@@ -137,6 +137,11 @@ bool Staging::is_captured(Stream stream) const {
   });
 }
 
+bool Staging::awaits_capture(Stream stream) const {
+  const auto is_owed = [](const Copy& copy) { return copy.is_written && copy.given_back < copy.original.bytes(); };
+  return std::any_of(copies_.begin(), copies_.end(), is_owed) && is_captured(stream);
+}
+
 Staging::Copy& Staging::copy_at(const void* data) {
   return *std::find_if(copies_.begin(), copies_.end(),
                        [data](const Copy& copy) { return copy.block.memory.get() == data; });
@@ -188,8 +193,7 @@ void Staging::give_back(Stream stream) {
 // A capture that has begun meanwhile would take the copies for its own. False until it has ended.
 bool Staging::give_back_owed() {
   if (!owed_) return true;
-  const auto is_owed = [](const Copy& copy) { return copy.is_written && copy.given_back < copy.original.bytes(); };
-  if (std::any_of(copies_.begin(), copies_.end(), is_owed) && is_captured(*owed_)) return false;
+  if (awaits_capture(*owed_)) return false;
   for (Copy& copy : copies_) give_back(copy, copy.original.bytes(), *owed_);
   owed_.reset();
   return true;

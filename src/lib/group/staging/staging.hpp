@@ -77,6 +77,8 @@ class Staging {
   // Whether copies cannot be given to the stream, because it is being captured, or, of the default stream, one that is
   // ordered with it.
   bool is_captured(Stream stream) const;
+  // Whether what the call writes cannot be copied back to the end for that reason.
+  bool awaits_capture(Stream stream) const;
   // Starts to copy what the call reads, in `stream` as DeviceMemory::copy() says. It copies in parts; parts that have
   // been copied can be used.
   void fetch(Stream stream);
