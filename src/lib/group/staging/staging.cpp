@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -54,7 +55,7 @@ std::optional<int> current_gpu() noexcept {
   if (!has_started_driver(context) || context == nullptr) return std::nullopt;
   try {
     return gpus().current();
-  } catch (const Error&) {  // the module is missing, or refuses the driver: no GPU for us
+  } catch (const std::exception&) {  // the module is missing, or refuses the driver: no GPU for us
     return std::nullopt;
   }
 }
@@ -66,7 +67,7 @@ std::vector<int> gpus_in_use() noexcept {
     if (context == nullptr) return gpus().started();
     const std::optional<int> current = gpus().current();
     return current ? std::vector{*current} : std::vector<int>();
-  } catch (const Error&) {  // as above
+  } catch (const std::exception&) {  // as above, or there is no memory to say more
     return {};
   }
 }

@@ -20,10 +20,11 @@ DeviceMemory& gpus();
 // The name of the backend that moves the memory of GPUs; empty if there is none.
 std::string_view gpu_backend_name();
 
-// The GPU that this thread has made current, as with cudaSetDevice(). It loads nothing: it returns nothing if the
-// program has not loaded the CUDA driver itself.
+// The GPU that this thread has made current, as with cudaSetDevice(). Nothing, and nothing is loaded, if it has none,
+// or the program has not started the CUDA driver itself. Else it loads what gpus() loads.
 std::optional<int> current_gpu() noexcept;
-// That one; without one, those that any thread of the process has started. Loads nothing, either.
+// That one; without one, those that any thread of the process has started. None, and nothing is loaded, if the program
+// has not started the driver itself. Else it loads what gpus() loads.
 std::vector<int> gpus_in_use() noexcept;
 
 // Memory for the copies. It is kept for the next call, because allocating page-locked memory takes longer than filling
