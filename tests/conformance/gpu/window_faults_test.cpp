@@ -1,4 +1,7 @@
 // Memory of alloc() is freed while another thread is inside NCCL, or NCCL is taking messages.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <future>
 #include <memory>
@@ -7,6 +10,7 @@
 
 #include "conformance/backend/backend_ranks.hpp"
 #include "conformance/gpu/faults.hpp"
+#include "support/fork.hpp"
 #include "support/prompt.hpp"
 
 namespace col::test {
@@ -15,6 +19,8 @@ namespace {
 using namespace std::chrono_literals;
 
 using Floats = GpuArray<float>;
+
+constexpr std::size_t kSome = 1000;
 
 // Both sides of a channel of two ranks, on two GPUs, and memory of each.
 struct Pair {
@@ -55,6 +61,21 @@ void run_barrier(Channel& channel, int rank) {
   channel.native({.collective = Collective::barrier}, wait);
 }
 
+Request sum_of(TensorView data) {
+  return {.collective = Collective::allreduce, .in = data, .out = data};
+}
+
+void run_sum(Channel& channel, int rank, const TensorView& data) {
+  const OnGpu current(rank);
+  WaitContext wait(Deadline::after(kDeadline));
+  channel.native(sum_of(data), wait);
+}
+
+template <class Condition>
+void await_that(Condition condition) {
+  for (const Deadline deadline = Deadline::after(kPrompt); !condition();) expect(!deadline.expired(), "it never comes");
+}
+
 TEST_CASE("gpu windows: memory that is freed beside a call waits for the thread that is inside NCCL", "[gpu]") {
   need_own_gpus(2);
   forget_faults();
@@ -76,6 +97,70 @@ TEST_CASE("gpu windows: memory that is freed beside a call waits for the thread 
   }
   CHECK(fake_nccl_alive("memory") == 0);
   CHECK(fake_nccl_alive("windows") == 0);
+}
+
+TEST_CASE("gpu windows: memory that is freed beside a call does not wait for the end of it", "[gpu]") {
+  need_own_gpus(2);
+  forget_faults();
+  {
+    Pair pair;
+    const std::size_t launches = fake_nccl_launches();
+    std::future<void> inside = std::async(std::launch::async, run_barrier, std::ref(*pair.sides[0].channel), 0);
+    for (const Deadline deadline = Deadline::after(kDeadline); fake_nccl_launches() == launches;)
+      REQUIRE_FALSE(deadline.expired());
+    std::future<void> freed = std::async(std::launch::async, [&] { pair.sides[0].memory.reset(); });
+    CHECK(freed.wait_for(kPrompt) == std::future_status::ready);
+    CHECK(fake_nccl_calls("ncclCommWindowDeregister") == 0);
+    run_barrier(*pair.sides[1].channel, 1);
+    inside.get();
+    await_that([] { return fake_nccl_alive("memory") == 1; });
+    CHECK(fake_nccl_calls("ncclCommWindowDeregister") == 1);
+  }
+  CHECK(fake_nccl_alive("memory") == 0);
+  CHECK(fake_nccl_alive("windows") == 0);
+}
+
+TEST_CASE("gpu windows: a channel that breaks while NCCL takes memory back is aborted after that", "[gpu]") {
+  need_own_gpus(2);
+  forget_faults();
+  {
+    Pair pair;
+    const Floats first(0, kSome, 1.0f), second(1, kSome, 1.0f);
+    std::future<void> other =
+        std::async(std::launch::async, run_sum, std::ref(*pair.sides[1].channel), 1, TensorView(second));
+    run_sum(*pair.sides[0].channel, 0, first);
+    other.get();
+    Channel& channel = *pair.sides[0].channel;
+    WaitContext wait(Deadline::after(kDeadline));
+    (void)channel.start_native(sum_of(first), wait);
+    fake_nccl_hang_deregister(0);
+    std::future<void> freed = std::async(std::launch::async, [&] { pair.sides[0].memory.reset(); });
+    await_that([] { return fake_nccl_calls("ncclCommWindowDeregister") == 1; });
+    channel.abort(Error(ErrorCode::peer_lost, "it is gone"));
+    CHECK(fake_nccl_running() > 0);
+    CHECK(freed.wait_for(kPrompt) == std::future_status::ready);
+    fake_nccl_release_aborts();
+    await_that([] { return fake_nccl_running() == 0; });
+    await_that([] { return fake_nccl_alive("memory") == 1; });
+  }
+  CHECK(fake_nccl_alive("memory") == 0);
+}
+
+TEST_CASE("gpu windows: memory that a forked child has asks the driver for nothing", "[gpu]") {
+  need_own_gpus(2);
+  Pair pair;
+  const pid_t child = fork_at_rest();
+  if (child == 0) {
+    const auto asked = [] {
+      return fake_gpu_calls("cuDevicePrimaryCtxRelease_v2") + fake_gpu_calls("cuThreadExchangeStreamCaptureMode");
+    };
+    const std::size_t before = asked();
+    pair.sides[0].memory.reset();
+    ::_exit(asked() == before ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }
 
 TEST_CASE("gpu windows: memory that is freed waits for messages that NCCL is taking", "[gpu]") {

@@ -54,6 +54,8 @@ void fake_nccl_hang(int rank, int nth);
 void fake_nccl_hang_revoke(int rank);
 // From now on, the call that revokes such communicators returns only after fake_nccl_release_aborts().
 void fake_nccl_hang_revoke_call(int rank);
+// From now on, the call that deregisters a window of such communicators returns only after fake_nccl_release_aborts().
+void fake_nccl_hang_deregister(int rank);
 // How long the threads of communicators sleep from now on between two looks whether they are to end: for that long, and
 // a fifth at most, takes a revoke, and up to that long a destroy, at times. It is 500 at first, as NCCL has it, and
 // fake_nccl_reset() leaves it.

@@ -42,7 +42,6 @@ NcclChannel::NcclChannel(NcclMultiChannel::Place place, std::unique_ptr<GpuDevic
       device_(std::move(device)),
       communicator_(std::move(communicator)),
       native_(*communicator_, *device_, rank_, size_) {
-  use_->communicator = communicator_.get();
   const GpuDevice::Scope scope(*device_);
   stream_ = std::make_unique<GpuStream>(device_->cuda(), place.priority);
   before_ = std::make_unique<GpuEvent>(device_->cuda());
@@ -51,6 +50,8 @@ NcclChannel::NcclChannel(NcclMultiChannel::Place place, std::unique_ptr<GpuDevic
       .guarded = [this](std::string_view call, const std::function<void()>& body) { run_guarded(call, body); },
       .look = [this] { throw_if_broken(); }};
   multi_ = std::make_unique<NcclMultiChannel>(*device_, communicator_->nccl(), std::move(place), std::move(host));
+  use_->communicator = communicator_.get();
+  use_->abort = [this] { abort_communicators(); };
 }
 
 NcclChannel::~NcclChannel() {
@@ -59,6 +60,7 @@ NcclChannel::~NcclChannel() {
     return;
   }
   const std::lock_guard use(use_->mutex);
+  use_->abort = nullptr;
   try {
     const GpuDevice::Scope scope(*device_);
     posts_.clear();
@@ -133,7 +135,7 @@ void NcclChannel::fail(const Error& error) {
 template <class Body>
 auto NcclChannel::guarded(const char* call, Body body, Current context) {
   cause_->check(call, group_);
-  const std::lock_guard use(use_->mutex);
+  const NcclUse::Inside inside(*use_);
   cause_->check(call, group_);  // again: it may have been aborted meanwhile
   std::optional<GpuDevice::Scope> scope;
   if (context == Current::made) scope.emplace(*device_);
@@ -152,9 +154,11 @@ void NcclChannel::run_guarded(std::string_view call, const std::function<void()>
 
 void NcclChannel::abort(const Error& cause) noexcept {
   cause_->set(cause);
-  // A thread inside NCCL sees that the channel is broken, and aborts on its way out.
-  const std::unique_lock use(use_->mutex, std::try_to_lock);
-  if (!use) return;
+  use_->break_channel();
+}
+
+// Requires: this thread is the one inside NCCL.
+void NcclChannel::abort_communicators() noexcept {
   try {
     const GpuDevice::Scope scope(*device_);
     abort_all(communicators());
@@ -428,7 +432,7 @@ Ticket NcclChannel::post(const char* call, Post post) {
                     : fmt::format("{}: peer {} is not in the group, or this rank itself; this is rank {} of {}", call,
                                   post.peer, rank_, size_),
                 group_, post.peer);
-  const std::lock_guard use(use_->mutex);
+  const NcclUse::Inside inside(*use_);
   waiting_.push_back(next_post_);
   posts_.emplace(next_post_, std::move(post));
   return Ticket{next_post_++};
@@ -441,7 +445,7 @@ void NcclChannel::post_after(Stream stream) {
                 "a message cannot be part of a graph, as it begins together with others; send it outside of the "
                 "capture",
                 group_, rank_);
-  const std::lock_guard use(use_->mutex);
+  const NcclUse::Inside inside(*use_);
   const GpuDevice::Scope scope(*device_);
   put_after(static_cast<CUstream>(stream.handle));
 }
@@ -522,13 +526,13 @@ std::optional<int> NcclChannel::look(Ticket ticket) {
 
 // A later look begins it: NCCL may still be taking what came before.
 void NcclChannel::hand_over() {
-  const std::lock_guard use(use_->mutex);
+  const NcclUse::Inside inside(*use_);
   due_ = next_post_ - 1;
 }
 
 bool NcclChannel::awaits_capture() const {
   {
-    const std::lock_guard use(use_->mutex);
+    const NcclUse::Inside inside(*use_);
     if (waiting_.empty()) return false;
   }
   return !is_default_open(*device_);

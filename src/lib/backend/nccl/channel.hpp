@@ -97,6 +97,7 @@ class NcclChannel final : public Channel, public DeviceExtension, public backend
   void throw_if_broken() const;
   std::vector<Communicator*> communicators() const;
   bool deregister();
+  void abort_communicators() noexcept;
   void forget() noexcept;
 
   const std::shared_ptr<backend::FirstCause> cause_;  // shared: see the constructor

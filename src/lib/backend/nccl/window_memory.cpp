@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/nccl/left_behind.hpp"
 #include "backend/nccl/own_thread.hpp"
 #include "core/clock/clock.hpp"
 
@@ -29,7 +30,34 @@ bool is_busy(const Communicator& communicator) noexcept {
   }
 }
 
+// NCCL may wait for the peers to take what it got, so not for ever; and without the lock, because a peer may be a
+// thread that moves this rank on before it goes on itself.
+void leave_window(const NcclLibrary& nccl, NcclUse& use, NcclLibrary::Window window) {
+  for (const Deadline until = Deadline::after(kFreeing);;) {
+    {
+      const NcclUse::Inside inside(use);
+      if (use.communicator == nullptr || use.communicator->get() == nullptr) return;
+      if (until.expired() || !is_busy(*use.communicator)) {
+        nccl.CommWindowDeregister(use.communicator->get(), window);
+        return;
+      }
+    }
+    core::sleep_for(kPause);
+  }
+}
+
 }  // namespace
+
+void NcclUse::break_channel() noexcept {
+  is_broken_ = true;
+  abort_if_broken();
+}
+
+void NcclUse::abort_if_broken() noexcept {
+  if (!is_broken_) return;
+  const std::unique_lock use(mutex, std::try_to_lock);
+  if (use && abort) abort();
+}
 
 WindowMemory::WindowMemory(const NcclLibrary& nccl, const CudaDriver& cuda, int ordinal, std::size_t bytes,
                            std::shared_ptr<NcclUse> use)
@@ -46,36 +74,26 @@ WindowMemory::WindowMemory(const NcclLibrary& nccl, const CudaDriver& cuda, int 
                                                nccl_.GetErrorString(result)));
 }
 
+// In a thread of its own, as all of it may wait: for the thread that is inside NCCL, for NCCL, and for all work on the
+// GPU, which may wait for ranks that never come. Without the lock where there is no window to leave: the thread that
+// ends the channel may hold it, and wait for this one.
 WindowMemory::~WindowMemory() {
-  if (::getpid() != pid_) return;  // no CUDA is there any more, and another thread may have been inside NCCL
+  if (::getpid() != pid_) {  // no CUDA is there any more, and another thread may have been inside NCCL
+    leave_content_behind(device_);
+    return;
+  }
   try {
-    const GpuDevice::Scope scope(*device_);
-    const BesideCaptures beside(device_->cuda());
-    leave_window();
-    if (memory_ == nullptr) return;
-    // It may wait for all work on the GPU, which may wait for ranks that never come.
-    ends_within(kFreeing, [&nccl = nccl_, device = device_, memory = memory_] {
+    const NcclLibrary::Window window = is_window_.exchange(false) ? window_ : nullptr;
+    ends_within(kFreeing, [&nccl = nccl_, device = device_, use = use_, window, memory = memory_] {
       try {
-        const GpuDevice::Scope own(*device);
-        const BesideCaptures own_beside(device->cuda());
+        const GpuDevice::Scope scope(*device);
+        const BesideCaptures beside(device->cuda());
+        if (window != nullptr) leave_window(nccl, *use, window);
         nccl.MemFree(memory);
-      } catch (const std::exception&) {
+      } catch (const std::exception&) {  // the driver is shutting down, and takes it back
       }
     });
-  } catch (const std::exception&) {  // the driver is shutting down, and takes it back
-  }
-}
-
-// Without the lock where there is none to leave: the thread that ends the channel may hold it, and wait for this one.
-// NCCL may wait for the peers to take what it got, so not for ever; and without the lock, because a peer may be a
-// thread that moves this rank on before it goes on itself.
-void WindowMemory::leave_window() noexcept {
-  for (const Deadline until = Deadline::after(kFreeing); is_window_;) {
-    std::unique_lock use(use_->mutex);
-    if (use_->communicator == nullptr) return;
-    if (until.expired() || !is_busy(*use_->communicator)) return deregister(*use_->communicator);
-    use.unlock();
-    core::sleep_for(kPause);
+  } catch (const std::exception&) {  // no memory for the thread: it stays
   }
 }
 

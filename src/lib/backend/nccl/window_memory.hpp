@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -16,9 +17,37 @@ namespace col::nccl_backend {
 
 // What a channel has in common with the memory that users have from it. They free it in any thread, also while another
 // one is inside NCCL for the same communicator, and after the channel has ended.
-struct NcclUse {
-  std::mutex mutex;                      // held by the thread that is inside NCCL; guards the rest
+class NcclUse {
+ public:
+  // Makes the calling thread the one inside NCCL. Whoever breaks the channel meanwhile does not wait for it: it aborts
+  // on its way out.
+  class Inside {
+   public:
+    explicit Inside(NcclUse& use) : use_(use) { use_.mutex.lock(); }
+    ~Inside() {
+      use_.mutex.unlock();
+      use_.abort_if_broken();
+    }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+   private:
+    NcclUse& use_;
+  };
+
+  // Aborts the channel, unless another thread is inside NCCL, which does it then.
+  void break_channel() noexcept;
+
+  std::mutex mutex;                      // held by the thread that is inside NCCL; guards the next two
   Communicator* communicator = nullptr;  // null once it ends
+  std::function<void()> abort;           // throws nothing; empty once the channel ends
+
+ private:
+  void abort_if_broken() noexcept;
+
+  // Of this channel: those that share its first cause are aborted by whoever uses them. seq_cst, with `mutex`: who sets
+  // it and finds the mutex held is seen by the holder, who looks after it has let go.
+  std::atomic<bool> is_broken_{false};
 };
 
 // Memory of a GPU that NCCL uses in place: col::alloc() returns it. NCCL allocates it in a form that other GPUs can
@@ -30,8 +59,8 @@ class WindowMemory {
   // which they share, need not.
   WindowMemory(const NcclLibrary& nccl, const CudaDriver& cuda, int ordinal, std::size_t bytes,
                std::shared_ptr<NcclUse> use);
-  // Of a window, waits for the thread that is inside NCCL. Where the GPU does not let the memory go within some
-  // seconds, a thread of its own goes on freeing it. In a forked child, it stays.
+  // Of a window, waits for the thread that is inside NCCL. Where that, NCCL or the GPU does not let the memory go
+  // within some seconds, a thread of its own goes on freeing it. In a forked child, it stays.
   ~WindowMemory();
   WindowMemory(const WindowMemory&) = delete;
   WindowMemory& operator=(const WindowMemory&) = delete;
@@ -46,11 +75,9 @@ class WindowMemory {
   void deregister(Communicator& communicator) noexcept;
 
  private:
-  void leave_window() noexcept;
-
   const NcclLibrary& nccl_;
   // A reference of its own, because the memory may outlive the group; shared: with the thread that frees the memory.
-  const std::shared_ptr<const GpuDevice> device_;
+  std::shared_ptr<const GpuDevice> device_;
   const std::size_t bytes_;
   const pid_t pid_;
   const std::shared_ptr<NcclUse> use_;  // shared: with the channel

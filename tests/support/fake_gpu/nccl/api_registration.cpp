@@ -45,8 +45,7 @@ ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) {
     auto communicator = find_communicator(comm);
     communicator->require_ready();
     if (win == nullptr) return ncclSuccess;
-    std::lock_guard lock(communicator->mutex);
-    require(communicator->windows.erase(win) == 1, "not a window of this communicator");
+    communicator->deregister_window(win);
     return ncclSuccess;
   });
 }

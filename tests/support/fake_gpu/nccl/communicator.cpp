@@ -235,6 +235,12 @@ void Communicator::accept_revoke() {
   revoked_by_call_ = true;
 }
 
+void Communicator::deregister_window(ncclWindow_t window) {
+  if (deregister_hangs_) wait_for_release("ncclCommWindowDeregister");
+  std::lock_guard lock(mutex);
+  require(windows.erase(window) == 1, "not a window of this communicator");
+}
+
 void Communicator::revoke() {
   const auto began = std::chrono::steady_clock::now();
   if (revoke_hangs_ && segment_ != nullptr) {

@@ -107,6 +107,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void hang_revoke() { revoke_hangs_ = true; }
   // accept_revoke() ends only by release_aborts().
   void hang_revoke_call() { revoke_call_hangs_ = true; }
+  // deregister_window() ends only by release_aborts().
+  void hang_deregister() { deregister_hangs_ = true; }
+  void deregister_window(ncclWindow_t window);
   // How long its threads sleep between two looks whether they are to end.
   static void look_every(int milliseconds);
   void lose(int peer);
@@ -146,6 +149,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::atomic<bool> revoke_hangs_{false};
   std::atomic<bool> revoke_call_hangs_{false};
   std::atomic<bool> abort_hangs_{false};
+  std::atomic<bool> deregister_hangs_{false};
   std::atomic<bool> revoked_by_call_{false};
   std::atomic<bool> freed_{false};
   std::atomic<bool> closed_{false};

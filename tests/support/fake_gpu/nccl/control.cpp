@@ -70,6 +70,12 @@ void fake_nccl_hang_revoke_call(int rank) {
   }
 }
 
+void fake_nccl_hang_deregister(int rank) {
+  for (const auto& communicator : all_communicators()) {
+    if (rank == -1 || communicator->rank() == rank) communicator->hang_deregister();
+  }
+}
+
 void fake_nccl_look_every(int milliseconds) {
   Communicator::look_every(milliseconds);
 }
