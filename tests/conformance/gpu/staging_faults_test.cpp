@@ -8,6 +8,7 @@
 #include <functional>
 #include <latch>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -56,6 +57,7 @@ TEST_CASE("gpu staging faults: the memory for copies is kept for the next call",
 TEST_CASE("gpu staging faults: a small call asks little more of the driver than its copies", "[gpu]") {
   struct Asked {
     std::size_t copies, streams_asked;
+    std::size_t and_maybe = 0;  // of streams: by a wait for what has not been copied back
   };
   fake_gpu_reset();
   check_good(run_gpu_ranks({.backend = Backend::shm, .gpu = [](int) { return 0; }}, [](Group& group, int) {
@@ -84,12 +86,15 @@ TEST_CASE("gpu staging faults: a small call asks little more of the driver than 
       if (!counts) return;
       for (std::size_t i = 0; i < before.size(); ++i) {
         const std::size_t calls = fake_gpu_calls(wanted[i].first) - before[i];
-        expect(calls == wanted[i].second,
+        const bool may_be_more = std::string_view(wanted[i].first) == "cuStreamIsCapturing";
+        const std::size_t most = wanted[i].second + (may_be_more ? want.and_maybe : 0);
+        expect(calls >= wanted[i].second && calls <= most,
                fmt::format("{} calls {} {} times, not {}", what, wanted[i].first, calls, wanted[i].second));
       }
     };
     expect_asked("allreduce", {.copies = 2, .streams_asked = 2}, [&] { group.allreduce(data); });
-    expect_asked("iallreduce", {.copies = 2, .streams_asked = 2}, [&] { group.iallreduce(data, data).wait(); });
+    expect_asked("iallreduce", {.copies = 2, .streams_asked = 2, .and_maybe = 1},
+                 [&] { group.iallreduce(data, data).wait(); });
     expect_asked("broadcast", {.copies = 1, .streams_asked = 1}, [&] { group.broadcast(data); });
     const auto message = [&](int from) {
       return group.rank() == from ? group.send(data, 1 - from) : group.recv(data, from);
