@@ -13,7 +13,7 @@ namespace {
 // How late after its deadline a call may end: a slice, and what it asks the store to find the culprit.
 constexpr Duration kSlack = std::chrono::milliseconds(1500);
 
-// What a rank may hear if one comes to the meeting with other words, and nothing else is wrong.
+// The errors that a rank may hear if one comes to the meeting with other words, and nothing else is wrong.
 bool fits(ErrorCode code, Mistake::Kind kind) {
   switch (kind) {
     case Mistake::Kind::absent:

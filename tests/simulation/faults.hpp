@@ -32,7 +32,7 @@ struct Fault {
   Duration length = {};       // of what ends
 };
 
-// What that function throws.
+// The error that that function throws.
 struct Interrupted : std::exception {
   const char* what() const noexcept override { return "interrupted"; }
 };

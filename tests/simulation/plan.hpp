@@ -15,8 +15,9 @@
 
 namespace col::test {
 
-// What a seed is drawn for. Programs and faults of more kinds come with a new version, so that a seed that was kept for
-// what it has found stays what it was: version 1 has what there was until seed 3173 of seeds.txt was kept.
+// The version of what a seed is drawn for. Programs and faults of more kinds come with a new version, so that a seed
+// that was kept for what it has found stays what it was: version 1 has what there was until seed 3173 of seeds.txt was
+// kept.
 inline constexpr int kDraws = 2;
 
 struct JobPlan {

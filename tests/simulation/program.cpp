@@ -196,14 +196,14 @@ std::size_t CallData::count_of(int from, int to) const {
   return step_.count * static_cast<std::size_t>((3 * from + 5 * to + number_) % 4) / 2;
 }
 
-// Of the v-forms: on each rank, the blocks for all ranks follow one another.
+// In the v-forms: on each rank, the blocks for all ranks follow one another.
 void CallData::expect_blocks() {
   const Collective c = step_.collective;
   const bool is_root = rank_ == root_, is_all_to_all = c == Collective::alltoallv;
   const auto fill_in = [&](std::size_t elements) {
     for (std::size_t i = 0; i < elements; ++i) in_.push_back(value(rank_, i));
   };
-  // What this rank has of what another one has, from that place on.
+  // The part that this rank has of what another one has, from that place on.
   const auto expect = [&](int from, std::size_t begin, std::size_t elements) {
     for (std::size_t i = 0; i < elements; ++i) expected_.push_back(value(from, begin + i));
   };

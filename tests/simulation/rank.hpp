@@ -49,7 +49,7 @@ class SimulatedRank {
   };
 
   void run();
-  // What it believes to be.
+  // Its place, as it believes.
   struct Told {
     int rank = 0, size = 1;
   };

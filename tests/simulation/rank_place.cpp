@@ -1,4 +1,4 @@
-// What a rank of a simulated job is told of its place.
+// The place of a rank of a simulated job, as it is told.
 #include <algorithm>
 #include <numeric>
 #include <utility>

@@ -79,7 +79,7 @@ int WideCall::waits() const {
   }
 }
 
-// What one rank has for another one.
+// The data that one rank has for another one.
 WideCall::Numbers WideCall::values(int from, int to, std::size_t count) const {
   Numbers numbers;
   for (std::size_t i = 0; i < count; ++i)

@@ -67,7 +67,7 @@ class CountingStore final : public Store, public store::RunExtension {
 
   std::size_t bytes() const { return bytes_; }
   std::size_t rounds() const { return rounds_; }
-  // Of these, what get() took: how often a rank looks depends on how long it waits.
+  // The part of these that get() took: how often a rank looks depends on how long it waits.
   std::size_t got_bytes() const { return got_bytes_; }
   std::size_t gets() const { return gets_; }
 

@@ -44,7 +44,7 @@ struct MemoryOptions {
 
 std::unique_ptr<BackendFactory> make_memory_backend(MemoryOptions options = {});
 
-// What a channel of that backend can do besides, for channels that have it inside.
+// The further abilities of a channel of that backend, for channels that have it inside.
 class MemoryExtras {
  public:
   virtual ~MemoryExtras() = default;

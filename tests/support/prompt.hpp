@@ -1,4 +1,4 @@
-// What tests mean by "promptly": of what something else than its deadline must end. No figure of milliseconds: a busy
+// Tests say "promptly" of a call that something else than its deadline must end. No figure of milliseconds: a busy
 // machine may stand still for seconds, so that the only question a test can ask is which of the two ended it.
 #pragma once
 

@@ -19,7 +19,7 @@ class COL_MODULE_EXPORT HoldingExtension {
   // All that has been posted by now begins together, in the next look() that finds the library idle. What is posted
   // later stays back.
   virtual void hand_over() = 0;
-  // Whether what is held back cannot begin before a capture of a stream ends, which may be the calling thread's own.
+  // True if what is held back cannot begin before a capture of a stream ends, which may be the calling thread's own.
   virtual bool awaits_capture() const { return false; }
 };
 

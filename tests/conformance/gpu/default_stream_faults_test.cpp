@@ -89,7 +89,7 @@ TEST_CASE("gpu default stream: messages that were posted before a capture begin 
   }));
 }
 
-// Of which a part passes before a thread is told that it may be waiting for itself.
+// A part of it passes before a thread is told that it may be waiting for itself.
 constexpr Duration kTimeout = std::chrono::seconds(12);
 
 template <class Call>

@@ -15,7 +15,7 @@ fail() {
 says() {
   local expected=$1 pattern=$2 code
   shift 2
-  timeout 100 "$@" >"$out" 2>&1
+  timeout 300 "$@" >"$out" 2>&1
   code=$?
   [ $code = "$expected" ] || fail "exit code $code, not $expected: $*"
   has "$pattern"

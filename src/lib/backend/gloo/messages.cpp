@@ -45,7 +45,7 @@ Frame frame_of(const Operation& message, Kind kind) {
 
 }  // namespace
 
-// Whether a message is what that receive expects. If not, the receive fails.
+// True if a message is what that receive expects. If not, the receive fails.
 template <class Message>
 bool GuardedContext::fits(int peer, const Message& message, const OperationPtr& receive) {
   if (receive->has_failed) return false;

@@ -31,7 +31,7 @@ class GpuDevice {
   static std::optional<std::string> why_none(const CudaDriver& cuda, int ordinal);
   // The device of the calling thread's current context; -1 if it has none.
   static int current(const CudaDriver& cuda);
-  // Whether this process has started the device, in whatever thread. Does not start it. Requires: as the constructor.
+  // True if this process has started the device, in whatever thread. Does not start it. Requires: as the constructor.
   static bool is_started(const CudaDriver& cuda, int ordinal);
 
   // Makes the device's context current in this thread as long as the Scope lives. Then the context from before is
@@ -76,12 +76,12 @@ void require_usable(Stream stream);
 // require_usable() throws.
 bool is_captured(Stream stream, const GpuDevice& device);
 
-// Whether it is the device's legacy default stream, by its name or without one.
+// True if it is the device's legacy default stream, by its name or without one.
 inline bool is_default(Stream stream) {
   return stream.handle == nullptr || stream.handle == CU_STREAM_LEGACY;
 }
 
-// Whether work can be ordered after the device's default stream: not while a stream is captured that is ordered with
+// True if work can be ordered after the device's default stream: not while a stream is captured that is ordered with
 // it, as those are which are not made with cudaStreamNonBlocking. To record an event there would spoil the capture.
 bool is_default_open(const GpuDevice& device);
 // Throws unavailable if it cannot.

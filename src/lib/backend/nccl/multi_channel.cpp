@@ -130,7 +130,7 @@ void NcclMultiChannel::check(const MultiRequest& request) const {
          request.peer);
 }
 
-// Of connections that are there: those of others are made in the call.
+// For connections that are there: those of others are made in the call.
 void NcclMultiChannel::check_default_streams(const MultiRequest& request) const {
   const auto check = [&](const Kept& kept) {
     for (const Connected& connected : kept) {

@@ -21,7 +21,7 @@ constexpr Duration kFreeing = std::chrono::seconds(2);
 constexpr auto kPause = std::chrono::microseconds(50);
 constexpr int kDefaultWindow = 0;  // as ncclCommWindowRegister() calls its flags
 
-// Whether it is taking what it got before: it gets nothing meanwhile.
+// True if it is taking what it got before: it gets nothing meanwhile.
 bool is_busy(const Communicator& communicator) noexcept {
   try {
     return communicator.get() != nullptr && communicator.is_busy();

@@ -15,8 +15,8 @@
 
 namespace col::nccl_backend {
 
-// What a channel has in common with the memory that users have from it. They free it in any thread, also while another
-// one is inside NCCL for the same communicator, and after the channel has ended.
+// Shared by a channel and the memory that users have from it. They free it in any thread, also while another one is
+// inside NCCL for the same communicator, and after the channel has ended.
 class NcclUse {
  public:
   // Makes the calling thread the one inside NCCL. Whoever breaks the channel meanwhile does not wait for it: it aborts
@@ -45,8 +45,8 @@ class NcclUse {
  private:
   void abort_if_broken() noexcept;
 
-  // Of this channel: those that share its first cause are aborted by whoever uses them. seq_cst, with `mutex`: who sets
-  // it and finds the mutex held is seen by the holder, who looks after it has let go.
+  // For this channel: those that share its first cause are aborted by whoever uses them. seq_cst, with `mutex`: who
+  // sets it and finds the mutex held is seen by the holder, who looks after it has let go.
   std::atomic<bool> is_broken_{false};
 };
 
@@ -59,7 +59,7 @@ class WindowMemory {
   // which they share, need not.
   WindowMemory(const NcclLibrary& nccl, const CudaDriver& cuda, int ordinal, std::size_t bytes,
                std::shared_ptr<NcclUse> use);
-  // Of a window, waits for the thread that is inside NCCL. Where that, NCCL or the GPU does not let the memory go
+  // For a window, waits for the thread that is inside NCCL. Where that, NCCL or the GPU does not let the memory go
   // within some seconds, a thread of its own goes on freeing it. In a forked child, it stays.
   ~WindowMemory();
   WindowMemory(const WindowMemory&) = delete;

@@ -18,7 +18,7 @@ namespace {
 // Of what follows nothing that has a timeout.
 constexpr Duration kDefaultThenTimeout = std::chrono::minutes(5);
 
-// Of a wait that tests several operations: what it calls when it lasts, and at its end.
+// Watches a wait that tests several operations: has functions for when it lasts, and for its end.
 class LongWait final : public WaitObserver {
  public:
   LongWait(std::function<void(Duration waited)> lasts, std::function<void()> ends)
@@ -349,7 +349,7 @@ std::optional<std::size_t> wait_any(std::span<Work> works, Duration budget) {
   if (ended() == works.end()) {
     const auto shortest = std::ranges::min_element(works, {}, [](const Work& work) { return work.handle_->timeout(); });
     const bool may_time_out = budget <= Duration::zero();
-    // Of a function that was given to then(), its operation times out first, and says who is missing.
+    // Before a function that was given to then(), its operation times out, and says who is missing.
     const Duration timeout = shortest->handle_->timeout();
     const Duration longest = shortest->handle_->after ? timeout + timeout / 8 : timeout;
     const Deadline until = Deadline::after(may_time_out ? longest : budget);

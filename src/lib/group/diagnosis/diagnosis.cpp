@@ -351,7 +351,7 @@ void Diagnosis::look_for_mismatch(bool last_chance) {
       return !matches(operation, surroundings_.rank, entry.second, entry.first);
     });
     if (differs) throw_judged(operation, seen_[i], last_chance);
-    // What may come from any rank, a channel awaits as long as one of them is there.
+    // A channel awaits what may come from any rank as long as one of them is there.
     if (!operation.received_tag || operation.counterparts.size() < 2) continue;
     for (const int rank : operation.counterparts) {
       if (const auto why = why_left(rank)) throw *why;

@@ -220,7 +220,7 @@ void write_record(const JoinRequest& request, std::string_view backend, const Gr
   request.job_scope->set(record_key(request.spec.name), record.encode());
 }
 
-// What rank 0 does when the group stands. The others are using it already, so nothing of it may fail the group. `met`:
+// Runs on rank 0 when the group stands. The others are using it already, so nothing of it may fail the group. `met`:
 // the ranks as they have announced themselves, if they have.
 void publish(const JoinRequest& request, const BackendFactory& factory, const ConnectRequest& connected,
              const GroupParts& parts, const std::vector<PeerInfo>& met = {}) noexcept {

@@ -365,7 +365,7 @@ bool Attempt::gather() {
                        return false;
                      }
                      Member& member = *read;
-                     // Of an earlier attempt, unless it stands for long.
+                     // It is of an earlier attempt, unless it stands for long.
                      if (gave_up_another(member, self_.backend) && !has_had_time()) {
                        is_stale = true;
                        return true;

@@ -63,7 +63,7 @@ PendingPtr Starter::prepare(Lane* over, Request&& request, const Options& option
   request.algorithm = decision->native;
   if (lane.gpu != nullptr) {
     ask_device(*lane.gpu, request);
-    // What is captured now is mostly this thread's own capture.
+    // A capture that is under way now is mostly this thread's own capture.
     flight_.outlast_capture(to_string(request.collective),
                             request.is_captured ? Duration::zero() : core_.timeout_of(options));
   }

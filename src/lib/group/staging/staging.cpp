@@ -25,7 +25,7 @@ bool may_have_driver() noexcept {
   return ::dl_iterate_phdr(is_driver, nullptr) != 0;
 }
 
-// Whether the program has started the driver. `context` becomes that of this thread, null without one.
+// True if the program has started the driver. `context` becomes that of this thread, null without one.
 bool has_started_driver(void*& context) noexcept {
   if (!may_have_driver()) return false;
   void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);

@@ -75,10 +75,10 @@ class Staging {
   // gpus() throws.
   TensorView replace(TensorView view, Device wanted, bool is_read, bool is_written);
   bool empty() const noexcept { return copies_.empty(); }
-  // Whether copies cannot be given to the stream, because it is being captured, or, of the default stream, one that is
+  // True if copies cannot be given to the stream, because it is being captured, or, of the default stream, one that is
   // ordered with it.
   bool is_captured(Stream stream) const;
-  // Whether what the call writes cannot be copied back to the end for that reason.
+  // True if what the call writes cannot be copied back to the end for that reason.
   bool awaits_capture(Stream stream) const;
   // Starts to copy what the call reads, in `stream` as DeviceMemory::copy() says. It copies in parts; parts that have
   // been copied can be used.

@@ -433,7 +433,7 @@ class COL_EXPORT DeviceMemory {
   // Whether the stream of the device is being captured: work that is put in it then becomes part of a graph and does
   // not run.
   virtual bool is_captured(int device, Stream stream) = 0;
-  // What `later` gets from now on comes after what `earlier` holds now. Both are streams of the device that `memory` is
+  // Puts what `later` gets from now on after what `earlier` holds now. Both are streams of the device that `memory` is
   // on; null is its legacy default stream, and `earlier` may be the calling thread's (cudaStreamPerThread). Does not
   // block. Does nothing if they are one stream, or if `later` is being captured. Throws invalid_argument if `earlier`
   // alone is, and if `memory` is on no device; unavailable if one of them is the default stream, and a stream that is

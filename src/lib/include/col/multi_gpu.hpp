@@ -105,7 +105,7 @@ COL_EXPORT std::vector<int> gpus_in_use() noexcept;
 // group that is made meanwhile takes it. Errors: invalid_argument (no such GPU), unavailable, io, resource.
 COL_EXPORT std::shared_ptr<void> make_gpu_current(int gpu_id);
 
-// What `later` gets from now on comes after what `earlier` holds now, and the host goes on: for libraries that say in
+// Puts what `later` gets from now on after what `earlier` holds now, and the host goes on: for libraries that say in
 // which stream they work on an array, as __cuda_array_interface__ does. Both are streams of the GPU that `memory`, such
 // as the array, is on; null is its legacy default stream, after which a call without Options::stream comes. `earlier`
 // may be cudaStreamPerThread, which is then the calling thread's.
@@ -115,7 +115,7 @@ COL_EXPORT std::shared_ptr<void> make_gpu_current(int gpu_id);
 // is ordered with it is being captured), io. None of them spoils a capture. Where `later` is being captured it does
 // nothing: what is captured runs when its graph is launched, after what the program launches that behind.
 COL_EXPORT void order_streams(Stream earlier, Stream later, const void* memory);
-// Whether the stream of the GPU, with the number that this process gives it, is being captured; never for null. Errors:
+// True if the stream of the GPU, with the number that this process gives it, is being captured; never for null. Errors:
 // invalid_argument (no such GPU; cudaStreamPerThread), unavailable, io.
 COL_EXPORT bool is_captured(Stream stream, int gpu_id);
 

@@ -61,7 +61,7 @@ CUstreamCaptureMode& mode_of_thread();
 // Calls that a capture forbids; when one is forbidden, the captures it touches are of no use any more.
 CUresult forbid_unsafe_call(Machine& machine);
 CUresult forbid_null_stream(Machine& machine, const Context& context);
-// Whether it would be forbidden. To ask spoils no capture.
+// True if it would be forbidden. To ask spoils no capture.
 bool orders_with_capture(const Machine& machine, const Context& context);
 CUresult forbid_wait_for_stream(Stream& stream);
 CUresult forbid_wait_for_context(Machine& machine, const Context& context);
