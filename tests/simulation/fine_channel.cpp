@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/draft.hpp"
-#include "backend/holding.hpp"
+#include "backend/capabilities.hpp"
 
 namespace col::test {
 namespace {
@@ -22,10 +21,12 @@ constexpr std::array kEntries = {
 // Tickets of collectives, above those of messages.
 constexpr std::uint64_t kOfCollective = std::uint64_t{1} << 62;
 
-class FineChannel : public Channel, public ImmediateExtension, public backend::HoldingExtension {
+class FineChannel : public Channel, public backend::ImmediateOps, public backend::HoldingOps {
  public:
-  FineChannel(std::unique_ptr<Channel> inner, const ConnectRequest& request)
-      : inner_(std::move(inner)),
+  // `can`: of the whole channel.
+  FineChannel(std::unique_ptr<Channel> inner, const ConnectRequest& request, const Capabilities& can)
+      : Channel(can),
+        inner_(std::move(inner)),
         extras_(dynamic_cast<MemoryExtras&>(*inner_)),
         rank_(request.rank),
         size_(request.size) {}
@@ -67,7 +68,7 @@ class FineChannel : public Channel, public ImmediateExtension, public backend::H
 
   void abort(const Error& cause) noexcept override { inner_->abort(cause); }
 
-  bool send_at_once(int peer, std::uint64_t slot, ConstTensorView data) noexcept override {
+  bool send_immediate(int peer, std::uint64_t slot, ConstTensorView data) noexcept override {
     if (!is_small(data)) return false;
     try {
       return inner_->test(inner_->post_send(peer, slot, data)).has_value();
@@ -75,11 +76,11 @@ class FineChannel : public Channel, public ImmediateExtension, public backend::H
       return false;
     }
   }
-  bool receive_at_once(int peer, std::uint64_t slot, TensorView data) noexcept override {
+  bool receive_immediate(int peer, std::uint64_t slot, TensorView data) noexcept override {
     return is_small(data) && extras_.take_at_once(peer, slot, data);
   }
-  bool begin_at_once(const Request& /*request*/) noexcept override { return false; }
-  bool end_at_once(const Request& /*request*/) noexcept override { return false; }
+  bool begin_immediate(const Request& /*request*/) noexcept override { return false; }
+  bool end_immediate(const Request& /*request*/) noexcept override { return false; }
 
   // Nothing is held back.
   std::optional<int> look(Ticket ticket) override { return test(ticket); }
@@ -120,26 +121,28 @@ class FineChannel : public Channel, public ImmediateExtension, public backend::H
 
 BackendFactory& memory();
 
-class PlantingChannel final : public FineChannel, public CommonMemoryExtension {
+class PlantingChannel final : public FineChannel, public backend::CommonMemoryOps {
  public:
-  using FineChannel::FineChannel;
+  PlantingChannel(std::unique_ptr<Channel> inner, const ConnectRequest& request)
+      : FineChannel(std::move(inner), request, {.immediate = this, .common_memory = this, .holding = this}) {}
 
-  bool has_nursery() const override { return true; }
+  bool has_pool() const override { return true; }
   // One group in some finds no room.
-  std::optional<Seedling> plant(const ConnectRequest& request) override {
+  std::optional<Reserved> reserve(const ConnectRequest& request) override {
     if (request.token % 5 == 0) return std::nullopt;
-    return Seedling{.place = request.token, .channel = planted(request.token, request)};
+    return Reserved{.place = request.token, .channel = open(request.token, request)};
   }
-  std::unique_ptr<Channel> planted(std::uint64_t /*place*/, const ConnectRequest& request) override {
+  std::unique_ptr<Channel> open(std::uint64_t /*place*/, const ConnectRequest& request) override {
     return std::make_unique<PlantingChannel>(connect_at_once(memory(), request), request);
   }
-  std::optional<int> leave_words(std::string_view /*words*/) override { return std::nullopt; }
-  std::optional<std::string> words_of(int /*rank*/) const override { return std::nullopt; }
+  std::optional<int> post_farewell(std::string_view /*words*/) override { return std::nullopt; }
+  std::optional<std::string> farewell_of(int /*rank*/) const override { return std::nullopt; }
 };
 
-class DraftingChannel final : public FineChannel, public backend::DraftExtension {
+class DraftingChannel final : public FineChannel, public backend::DraftOps {
  public:
-  using FineChannel::FineChannel;
+  DraftingChannel(std::unique_ptr<Channel> inner, const ConnectRequest& request)
+      : FineChannel(std::move(inner), request, {.immediate = this, .drafts = this, .holding = this}) {}
 
   bool can_draft() const override { return true; }
   std::unique_ptr<backend::Draft> draft(const ConnectRequest& request, std::span<const int> ranks) override;

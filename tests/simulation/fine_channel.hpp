@@ -1,5 +1,5 @@
-// Channels of a simulated job that can do more than they must, as those of shared memory and of Gloo: the extensions of
-// <col/backend.hpp> over a channel of tests/support/memory_channel.hpp, and collectives of their own.
+// Channels of a simulated job that can do more than they must, as those of shared memory and of Gloo: the parts of
+// backend/capabilities.hpp over a channel of tests/support/memory_channel.hpp, and collectives of their own.
 #pragma once
 
 #include <functional>

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "support/catch.hpp"
 #include "support/prompt.hpp"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 namespace col::test {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 namespace col::test {
 
@@ -48,7 +48,7 @@ std::unique_ptr<BackendFactory> make_memory_backend(MemoryOptions options = {});
 class MemoryExtras {
  public:
   virtual ~MemoryExtras() = default;
-  // As ImmediateExtension::receive_at_once().
+  // As backend::ImmediateOps::receive_immediate().
   virtual bool take_at_once(int peer, std::uint64_t slot, TensorView data) noexcept = 0;
 };
 

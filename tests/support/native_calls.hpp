@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "common/reference.hpp"
 #include "support/channel_ranks.hpp"

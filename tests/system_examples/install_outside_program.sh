@@ -26,6 +26,13 @@ ${CC:-cc} -std=c99 -Wall -Wextra -Wpedantic -Werror ${EXTRA_FLAGS:-} hello.c -o 
   fail "hello.c does not compile"
 says_sum 1 ./hello_c
 
+# So does one with a backend of its own.
+# shellcheck disable=SC2046,SC2086 # lists of words
+${CXX:-c++} -std=c++20 ${EXTRA_FLAGS:-} "$SOURCE_DIR/tests/system_examples/own_backend.cpp" -o own_backend $(flags --cflags --libs) ||
+  fail "own_backend.cpp does not compile"
+timeout --kill-after=5 60 "$prefix/bin/colrun" -n 3 ./own_backend >out || fail "own_backend: exit code $?"
+[ "$(grep -o 'sum .*' out | sort | uniq -c | xargs)" = "3 sum 6, counted" ] || fail "own_backend says: $(cat out)"
+
 # The program uses the installed library, by its soname.
 library=$(realpath "$(ldd ./hello | awk '$1 == "libcol.so.0" {print $3}')")
 case $library in "$prefix"/*) ;; *) fail "hello uses '$library', not the installed libcol.so.0" ;; esac

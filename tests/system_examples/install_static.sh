@@ -21,7 +21,7 @@ says_sum 3 "$COLRUN" -n 3 ./hello
 
 cat >reasons.cpp <<'TXT'
 #include <cstdio>
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 int main() {
   for (const std::string& name : col::backend_names())

@@ -3,7 +3,8 @@
 #include <chrono>
 #include <thread>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
+#include <col/device.hpp>
 #include <col/job.hpp>
 
 namespace digits {

@@ -7,36 +7,31 @@
 #include <tuple>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
+#include <col/device.hpp>
 
 namespace col {
 
 Channel::~Channel() = default;
 
-std::shared_ptr<void> Channel::allocate(std::size_t /*bytes*/, const Exchange& /*exchange*/, WaitContext& /*wait*/) {
-  return nullptr;
+void Channel::native(const Request& request, WaitContext& wait) {
+  const Ticket ticket = start_native(request, wait);
+  if (ticket.id != kEnded.id) this->wait(ticket, wait);
 }
 
 MultiChannel::~MultiChannel() = default;
-ImmediateExtension::~ImmediateExtension() = default;
-PartsExtension::~PartsExtension() = default;
-SideExtension::~SideExtension() = default;
-NearExtension::~NearExtension() = default;
-WireExtension::~WireExtension() = default;
-CommonMemoryExtension::~CommonMemoryExtension() = default;
-ReasonExtension::~ReasonExtension() = default;
-DeviceExtension::~DeviceExtension() = default;
+DeviceOps::~DeviceOps() = default;
 DeviceEnd::~DeviceEnd() = default;
-std::shared_ptr<void> DeviceExtension::register_memory(void* /*memory*/, std::size_t /*bytes*/, WaitContext& /*wait*/) {
+std::shared_ptr<void> DeviceOps::register_memory(void* /*memory*/, std::size_t /*bytes*/, WaitContext& /*wait*/) {
   throw Error(ErrorCode::unavailable, "register_memory: the backend has no use for it");
 }
 
-void DeviceExtension::release_memory(const std::shared_ptr<void>& /*registration*/, WaitContext& /*wait*/) {}
-bool DeviceExtension::can_split() const noexcept {
+void DeviceOps::release_memory(const std::shared_ptr<void>& /*registration*/, WaitContext& /*wait*/) {}
+bool DeviceOps::can_split() const noexcept {
   return false;
 }
-std::unique_ptr<Channel> DeviceExtension::split(std::span<const int> /*ranks*/, const ConnectRequest& /*request*/,
-                                                WaitContext& /*wait*/) {
+std::unique_ptr<Channel> DeviceOps::split(std::span<const int> /*ranks*/, const ConnectRequest& /*request*/,
+                                          WaitContext& /*wait*/) {
   return nullptr;
 }
 DeviceCopy::~DeviceCopy() = default;
@@ -67,28 +62,15 @@ std::vector<int> hosts_of(std::span<const PeerInfo> peers) {
   return hosts;
 }
 
-std::optional<SharedDevice> find_shared_device(std::span<const Seat> seats) {
-  std::map<std::string_view, int> users;
-  for (const Seat& seat : seats) {
-    const auto [first, is_alone] = users.emplace(seat.device, seat.rank);
-    if (is_alone) continue;
-    SharedDevice shared{first->second, seat.rank, seat.device, ""};
-    // Each rank looks by itself whether a device is shared: all must put up with it.
-    const auto hindered =
-        std::find_if(seats.begin(), seats.end(), [](const Seat& one) { return !one.why_alone.empty(); });
-    if (hindered != seats.end())
-      shared.problem = "on rank " + std::to_string(hindered->rank) + ", " + hindered->why_alone;
-    return shared;
-  }
-  return std::nullopt;
-}
-
 BackendFactory::~BackendFactory() = default;
-std::shared_ptr<const DeviceEnd> DeviceExtension::end_of(Ticket /*ticket*/, WaitContext& /*wait*/) {
+std::shared_ptr<const DeviceEnd> DeviceOps::end_of(Ticket /*ticket*/, WaitContext& /*wait*/) {
   return nullptr;
 }
 std::string BackendFactory::why_alone() const {
   return {};
+}
+std::string BackendFactory::seat(int device) {
+  return device_memory().uuid(device);
 }
 Device::Type BackendFactory::device() const {
   return Device::Type::cpu;

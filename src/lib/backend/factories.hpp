@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 namespace col::shm_backend {
 std::unique_ptr<BackendFactory> make_factory();

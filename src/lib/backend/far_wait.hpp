@@ -11,7 +11,7 @@
 #include <chrono>
 #include <cstddef>
 
-#include <col/backend.hpp>
+#include <col/request.hpp>
 
 namespace col::backend {
 

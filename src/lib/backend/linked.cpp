@@ -8,10 +8,11 @@
 #include <fmt/format.h>
 
 #include "backend/factories.hpp"
+#include "backend/module.hpp"
 #include "core/env.hpp"
 
 #ifdef COL_HAVE_GLOO
-extern "C" const col::BackendModule* col_backend_entry();  // of gloo/
+extern "C" const col::backend::Module* col_backend_entry();  // of gloo/
 #endif
 
 namespace col::backend {

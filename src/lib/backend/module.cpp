@@ -11,9 +11,11 @@
 
 #include <fmt/format.h>
 
+#include <col/device.hpp>
+
 #include "backend/build_id.hpp"
 #include "backend/factories.hpp"
-#include "backend/seating.hpp"
+#include "backend/module.hpp"
 #include "core/env.hpp"
 #include "core/joined.hpp"
 
@@ -44,7 +46,7 @@ std::vector<std::string> folders() {
   return all;
 }
 
-class ModuleFactory final : public BackendFactory, public SeatingExtension {
+class ModuleFactory final : public BackendFactory {
  public:
   explicit ModuleFactory(ModuleSpec spec) : spec_(std::move(spec)) {}
 
@@ -72,8 +74,8 @@ class ModuleFactory final : public BackendFactory, public SeatingExtension {
   }
 
   std::string seat(int device) override {
-    auto* const seating = dynamic_cast<SeatingExtension*>(loaded());
-    return seating != nullptr ? seating->seat(device) : device_memory().uuid(device);
+    BackendFactory* const factory = loaded();
+    return factory != nullptr ? factory->seat(device) : device_memory().uuid(device);
   }
 
   std::string describe(const ConnectRequest& request) const override { return required(request).describe(request); }
@@ -128,7 +130,7 @@ class ModuleFactory final : public BackendFactory, public SeatingExtension {
       why_not_ = fmt::format("{} is no backend of col: it has no {}", path, kModuleEntry);
       return;
     }
-    const BackendModule& module = *entry();
+    const Module& module = *entry();
     if (module.build_id != kBuildId) {
       why_not_ = fmt::format("{} belongs to another build of col ({}, this is {}); install both from one build", path,
                              module.build_id, kBuildId);

@@ -9,7 +9,8 @@
 
 #include <fmt/format.h>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
+#include <col/device.hpp>
 
 #include "backend/factories.hpp"
 

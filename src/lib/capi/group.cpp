@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 #include <col/group.hpp>
 
 #include "capi/convert.hpp"

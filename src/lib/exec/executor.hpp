@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 #include <col/plan.hpp>
 
 #include "core/trace/trace.hpp"

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/capabilities.hpp"
 #include "core/log.hpp"
 #include "group/call/checks.hpp"
 #include "group/diagnosis/world_ranks.hpp"
@@ -40,8 +41,8 @@ Group::State::State(Passkey /*passkey*/, group::GroupParts parts, group::GroupHo
     note_told(cause);
   });
   core_.set_on_refused([this](const Error& cause) { note_told(cause); });
-  core_.surroundings().memory = lanes_.own().memory;
-  if (lanes_.own().gpu != nullptr && core_.size() > 1)
+  core_.surroundings().memory = lanes_.own().can.common_memory;
+  if (lanes_.own().can.device != nullptr && core_.size() > 1)
     core_.surroundings().announced = std::make_unique<group::Announced>(core_.surroundings());
   core_.surroundings().post_others = [this](std::optional<int> held_up_by, bool to_all) {
     if (!host_.all_groups) return;

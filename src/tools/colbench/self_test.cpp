@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "colbench/commands/command.hpp"
 #include "colbench/commands/options.hpp"

@@ -18,7 +18,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 #include <col/group.hpp>
 
 #include "colcheck/engine/mix.hpp"

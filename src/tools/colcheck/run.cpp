@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/properties/list.hpp"

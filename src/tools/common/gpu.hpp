@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include <col/backend.hpp>
+#include <col/device.hpp>
 #include <col/group.hpp>
 
 namespace col::tools {

@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "support/catch.hpp"
 #include "support/divided_hosts.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "conformance/backend/backend_ranks.hpp"
 #include "support/catch.hpp"

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "support/catch.hpp"
 #include "support/memory_channel.hpp"

@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "conformance/backend/backend_ranks.hpp"
 #include "support/catch.hpp"

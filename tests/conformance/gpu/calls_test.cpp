@@ -7,7 +7,8 @@
 
 #include <fmt/format.h>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
+#include <col/device.hpp>
 
 #include "conformance/gpu/calls.hpp"
 #include "conformance/gpu/gpu_ranks.hpp"

@@ -11,7 +11,8 @@
 
 #include <fmt/format.h>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
+#include <col/device.hpp>
 
 #include "conformance/gpu/gpu_ranks.hpp"
 #include "support/catch.hpp"

@@ -6,7 +6,8 @@
 #include <optional>
 #include <string>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
+#include <col/device.hpp>
 
 #include "conformance/gpu/gpu_ranks.hpp"
 #include "conformance/gpu/graphs.hpp"

@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "conformance/gpu/gpu_ranks.hpp"
 

@@ -1,7 +1,9 @@
 // A module of another build of col.
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
-extern "C" COL_EXPORT const col::BackendModule* col_backend_entry() {
-  static constexpr col::BackendModule kModule{"0.0.0 another build", nullptr};
+#include "backend/module.hpp"
+
+extern "C" COL_EXPORT const col::backend::Module* col_backend_entry() {
+  static constexpr col::backend::Module kModule{"0.0.0 another build", nullptr};
   return &kModule;
 }

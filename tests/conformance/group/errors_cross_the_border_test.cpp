@@ -1,6 +1,6 @@
 // Programs see libcol.so alone, with hidden symbols: what it throws must still be caught by type, and what a program
 // implements must still be called.
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 #include <col/col.hpp>
 
 #include "support/outcomes.hpp"

@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 #include <col/col.hpp>
 #include <col/store.hpp>
 

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 #include <col/store.hpp>
 
 #include "support/catch.hpp"

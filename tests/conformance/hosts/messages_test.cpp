@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "backend/capabilities.hpp"
 #include "conformance/hosts/host_ranks.hpp"
 
 using namespace col;
@@ -74,17 +75,17 @@ TEST_CASE("hosts messages: a small one to a neighbour needs no operation, and pa
   if (!hosts_backend().starts_with("hosts")) return;
   constexpr int kRounds = 40;
   run_on_layouts([](HostRank& self) {
-    auto& at_once = dynamic_cast<ImmediateExtension&>(self.channel);
+    auto& at_once = *self.channel.can().immediate;
     int without_operation = 0;
     const auto send_to = [&](int peer, const Data& data) {
-      const bool went = at_once.send_at_once(peer, slot(1), data);
+      const bool went = at_once.send_immediate(peer, slot(1), data);
       expect(!went || self.is_near(peer), "only to a neighbour");
       if (!went) send(self.channel, peer, slot(1), data);
       without_operation += went ? 1 : 0;
     };
     const auto receive_from = [&](int peer, int round) {
       Data data(3, -1);
-      const bool came = round % 3 != 0 && at_once.receive_at_once(peer, slot(1), data);
+      const bool came = round % 3 != 0 && at_once.receive_immediate(peer, slot(1), data);
       expect(!came || self.is_near(peer), "only from a neighbour");
       if (!came) recv(self.channel, peer, slot(1), data);
       expect(data == message_of(peer, round, 3), "what was received");
@@ -102,12 +103,12 @@ TEST_CASE("hosts messages: a small one to a neighbour needs no operation, and pa
     expect((without_operation > 0) == has_neighbour, "some go without an operation");
   });
   run_on_layouts([](HostRank& self) {
-    auto& at_once = dynamic_cast<ImmediateExtension&>(self.channel);
+    auto& at_once = *self.channel.can().immediate;
     self.channel.abort(Error(ErrorCode::aborted, "the test says stop"));
     Data data(3, -1);
     for (int peer = 0; peer < self.size(); ++peer) {
       if (peer == self.rank) continue;
-      expect(!at_once.send_at_once(peer, slot(1), data) && !at_once.receive_at_once(peer, slot(1), data), "broken");
+      expect(!at_once.send_immediate(peer, slot(1), data) && !at_once.receive_immediate(peer, slot(1), data), "broken");
     }
   });
 }

@@ -2,7 +2,7 @@
 #include <array>
 #include <cstddef>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "colbench/cell/cell.hpp"
 #include "colbench/rank/player.hpp"

@@ -5,7 +5,7 @@
 #include <limits>
 #include <new>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 #include <col/col.hpp>
 
 #include "support/catch.hpp"

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 #include <col/store.hpp>
 
 #include "exec/executor.hpp"

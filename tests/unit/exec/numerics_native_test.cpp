@@ -24,8 +24,8 @@ using col::ReduceOp;
 // "rounding" in 16 bits, "dropping" with comparisons that a NaN loses.
 class CarelessChannel : public col::Channel {
  public:
-  CarelessChannel(std::unique_ptr<col::Channel> inner, int rank, int size)
-      : inner_(std::move(inner)), rank_(rank), size_(size) {}
+  CarelessChannel(std::unique_ptr<col::Channel> inner, int rank, int size, const col::Capabilities& can = {})
+      : Channel(can), inner_(std::move(inner)), rank_(rank), size_(size) {}
 
   col::Ticket post_send(int peer, std::uint64_t slot, col::ConstTensorView data) override {
     return inner_->post_send(peer, slot, data);
@@ -95,9 +95,10 @@ class CarelessChannel : public col::Channel {
 };
 
 // The same over what it says is the memory of a device.
-class CarelessDeviceChannel final : public CarelessChannel, public col::DeviceExtension {
+class CarelessDeviceChannel final : public CarelessChannel, public col::DeviceOps {
  public:
-  using CarelessChannel::CarelessChannel;
+  CarelessDeviceChannel(std::unique_ptr<col::Channel> inner, int rank, int size)
+      : CarelessChannel(std::move(inner), rank, size, {.device = this}) {}
   col::Device device() const override { return {col::Device::Type::cuda, 0}; }
   void check(const col::Request&) const override {}
   bool is_captured(col::Stream) const override { return false; }

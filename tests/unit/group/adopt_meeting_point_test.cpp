@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include <col/backend.hpp>
 #include <col/error.hpp>
+#include <col/request.hpp>
 
 #include "core/env.hpp"
 #include "group/adopt/meeting_point.hpp"

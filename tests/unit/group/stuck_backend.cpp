@@ -5,7 +5,7 @@
 #include <numeric>
 #include <thread>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "support/catch.hpp"
 

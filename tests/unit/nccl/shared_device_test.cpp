@@ -1,12 +1,11 @@
 // Who may be on one device with whom, as all ranks judge it.
 #include <vector>
 
-#include <col/backend.hpp>
-
+#include "backend/seats.hpp"
 #include "support/catch.hpp"
 
-using col::find_shared_device;
-using col::Seat;
+using col::backend::find_shared_device;
+using col::backend::Seat;
 
 TEST_CASE("shared devices: none where each rank has its own, whatever it cannot share", "[nccl]") {
   CHECK(!find_shared_device({}));

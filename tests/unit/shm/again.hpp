@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/request.hpp>
 
 namespace col::test {
 

@@ -37,7 +37,7 @@ Data take(ShmChannel& channel, std::uint64_t where, std::size_t count) {
 
 bool takes_at_once(ShmChannel& channel, std::uint64_t where, const Data& expected) {
   Data data(expected.size(), -1);
-  if (channel.receive_at_once(0, where, data)) return data == expected;
+  if (channel.receive_immediate(0, where, data)) return data == expected;
   expect(data == Data(data.size(), -1), "untouched");
   return false;
 }
@@ -53,14 +53,14 @@ TEST_CASE("at once: a small message arrives, or nothing has happened", "[shm]") 
            std::this_thread::yield())
         expect(!deadline.expired(), "the other rank comes, too");
     };
-    if (sends) expect(!channel.send_at_once(1, slot(1), Data{1}), "the first one needs the ring's memory");
+    if (sends) expect(!channel.send_immediate(1, slot(1), Data{1}), "the first one needs the ring's memory");
     if (sends) post(channel, slot(1), {1});
     next();
     if (!sends) expect(!takes_at_once(channel, slot(1), {1}), "it has not seen yet that this peer sends");
     if (!sends) expect(take(channel, slot(1), 1) == Data{1});
     next();  // or it would take in the next one, too
 
-    if (sends) expect(channel.send_at_once(1, slot(1), Data{2, 3}));
+    if (sends) expect(channel.send_immediate(1, slot(1), Data{2, 3}));
     next();
     if (!sends) {
       expect(!takes_at_once(channel, slot(2), {2, 3}), "another slot");
@@ -71,8 +71,8 @@ TEST_CASE("at once: a small message arrives, or nothing has happened", "[shm]") 
     next();
 
     // One that came before its receive, while another was waited for.
-    if (sends) expect(channel.send_at_once(1, slot(1), Data{4}) && channel.send_at_once(1, slot(2), Data{5}));
-    if (sends) expect(channel.send_at_once(1, slot(1), Data{6}));
+    if (sends) expect(channel.send_immediate(1, slot(1), Data{4}) && channel.send_immediate(1, slot(2), Data{5}));
+    if (sends) expect(channel.send_immediate(1, slot(1), Data{6}));
     next();
     if (!sends) {
       expect(take(channel, slot(2), 1) == Data{5});
@@ -83,7 +83,7 @@ TEST_CASE("at once: a small message arrives, or nothing has happened", "[shm]") 
 
     const Data large(20'000, 7);
     if (sends) {
-      expect(!channel.send_at_once(1, slot(1), large));
+      expect(!channel.send_immediate(1, slot(1), large));
       post(channel, slot(1), large);
     } else {
       expect(!takes_at_once(channel, slot(1), large));
@@ -96,7 +96,7 @@ TEST_CASE("at once: a small message arrives, or nothing has happened", "[shm]") 
     for (int turn = 0; turn < 20; ++turn) {
       for (int i = 0; i < 40; ++i) {
         const Data data(100, 1000 * turn + i);
-        if (sends ? channel.send_at_once(1, slot(1), data) : takes_at_once(channel, slot(1), data))
+        if (sends ? channel.send_immediate(1, slot(1), data) : takes_at_once(channel, slot(1), data))
           ++at_once;
         else if (sends)
           post(channel, slot(1), data);
@@ -109,7 +109,7 @@ TEST_CASE("at once: a small message arrives, or nothing has happened", "[shm]") 
 
     channel.abort(Error(ErrorCode::aborted, "by the test", "g"));
     next();
-    expect(!channel.send_at_once(1 - rank, slot(1), Data{8}), "broken");
+    expect(!channel.send_immediate(1 - rank, slot(1), Data{8}), "broken");
   });
   require_well(endings);
 }
@@ -126,9 +126,9 @@ class Caller {
   // Returns whether it began at once.
   bool make(const Again& call, int step, bool tries, std::uint64_t fingerprint) {
     const Request& request = part_.prepare(call, step, fingerprint);
-    const bool begun = tries && channel_.begin_at_once(request);
+    const bool begun = tries && channel_.begin_immediate(request);
     // Either of the two may follow.
-    if (!begun || step % 3 == 0 || !channel_.end_at_once(request)) {
+    if (!begun || step % 3 == 0 || !channel_.end_immediate(request)) {
       WaitContext wait = wait_for(std::chrono::seconds(20));
       channel_.native(request, wait);
     }

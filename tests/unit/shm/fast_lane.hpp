@@ -154,10 +154,10 @@ class FastLane {
         rank.collectives.move_on();
         continue;
       }
-      if (way == Way::at_once && rank.collectives.begin_at_once(request)) {
+      if (way == Way::at_once && rank.collectives.begin_immediate(request)) {
         ++begun_;
         fibers_->pass();
-        if (rank.collectives.end_at_once(request))
+        if (rank.collectives.end_immediate(request))
           ++ended_;
         else
           rank.collectives.run(request, wait);

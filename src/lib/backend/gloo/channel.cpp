@@ -9,12 +9,16 @@
 #include "backend/channel_checks.hpp"
 #include "backend/gloo/connect.hpp"
 #include "backend/gloo/translate.hpp"
+#include "backend/module.hpp"
 #include "core/duration.hpp"
 
 namespace col::gloo_backend {
 
 GlooChannel::GlooChannel(std::string group, std::shared_ptr<Mesh> mesh)
-    : group_(std::move(group)), mesh_(std::move(mesh)), native_(mesh_) {}
+    : Channel({.drafts = this, .wire = this, .host_watch = this}),
+      group_(std::move(group)),
+      mesh_(std::move(mesh)),
+      native_(mesh_) {}
 
 GlooChannel::~GlooChannel() {
   if (fork_guard_.is_forked_child()) {
@@ -133,7 +137,7 @@ int GlooChannel::wait(Ticket ticket, WaitContext& wait) {
   return peer;
 }
 
-SideExtension::Probed GlooChannel::probe(std::span<const int> peers, std::uint64_t slot, std::size_t bytes) {
+backend::SideOps::Probed GlooChannel::probe(std::span<const int> peers, std::uint64_t slot, std::size_t bytes) {
   enter("probe");
   return guarded(nullptr, [&] { return transport().probe(peers, line_of(stream_slot(slot), bytes)); });
 }
@@ -181,7 +185,7 @@ namespace {
 
 class Factory final : public BackendFactory {
  public:
-  explicit Factory(BackendModule::Environment environment) : environment_(std::move(environment)) {}
+  explicit Factory(backend::Module::Environment environment) : environment_(std::move(environment)) {}
 
   std::string_view name() const override { return "gloo"; }
 
@@ -218,17 +222,17 @@ class Factory final : public BackendFactory {
     return {.host_timeout = *time};
   }
 
-  const BackendModule::Environment environment_;
+  const backend::Module::Environment environment_;
 };
 
-std::unique_ptr<BackendFactory> make_factory(BackendModule::Environment environment) {
+std::unique_ptr<BackendFactory> make_factory(backend::Module::Environment environment) {
   return std::make_unique<Factory>(std::move(environment));
 }
 
 }  // namespace
 }  // namespace col::gloo_backend
 
-extern "C" COL_EXPORT const col::BackendModule* col_backend_entry() {
-  static constexpr col::BackendModule kModule{col::backend::kBuildId, col::gloo_backend::make_factory};
+extern "C" COL_EXPORT const col::backend::Module* col_backend_entry() {
+  static constexpr col::backend::Module kModule{col::backend::kBuildId, col::gloo_backend::make_factory};
   return &kModule;
 }

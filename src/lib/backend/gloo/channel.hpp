@@ -11,20 +11,19 @@
 #include <unordered_map>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
-#include "backend/draft.hpp"
+#include "backend/capabilities.hpp"
 #include "backend/gloo/native.hpp"
 #include "backend/gloo/transport.hpp"
-#include "backend/host_watch.hpp"
 #include "core/fork_guard.hpp"
 
 namespace col::gloo_backend {
 
 class GlooChannel final : public Channel,
-                          public WireExtension,
-                          public backend::DraftExtension,
-                          public backend::HostWatchExtension {
+                          public backend::WireOps,
+                          public backend::DraftOps,
+                          public backend::HostWatchOps {
  public:
   GlooChannel(std::string group, std::shared_ptr<Mesh> mesh);
   // A soft close: what was sent is delivered, and the peers are told that this rank leaves in good order. In a process

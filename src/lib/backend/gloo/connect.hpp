@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/request.hpp>
 
-#include "backend/draft.hpp"
+#include "backend/capabilities.hpp"
 
 #include "backend/gloo/transport.hpp"
 

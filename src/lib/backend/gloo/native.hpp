@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include <col/backend.hpp>
+#include <col/request.hpp>
 
 #include "backend/gloo/transport.hpp"
 

@@ -410,7 +410,7 @@ std::exception_ptr GuardedContext::why_lost_locked(std::span<const int> sources)
   return gone.is_lost || gone.are_all ? gone.failure : nullptr;
 }
 
-SideExtension::Probed GuardedContext::probe(std::span<const int> sources, std::uint64_t line) {
+backend::SideOps::Probed GuardedContext::probe(std::span<const int> sources, std::uint64_t line) {
   const std::lock_guard lock(mutex_);
   if (broken()) throw cause_.get();
   if (const Arrival* const message = inbox_.message_for(line, sources)) return {.peer = message->peer};

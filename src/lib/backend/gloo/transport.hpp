@@ -34,10 +34,11 @@
 #include <gloo/transport/context.h>
 #include <gloo/transport/unbound_buffer.h>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 #include <col/error.hpp>
 #include <col/job.hpp>
 
+#include "backend/capabilities.hpp"
 #include "backend/channel_checks.hpp"
 #include "backend/gloo/address.hpp"
 #include "backend/gloo/connection.hpp"
@@ -152,8 +153,8 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   // Why it is useless to wait for any of `sources`: the failure of one that left without a goodbye, or that of the last
   // one if all have left. Null if there is no reason.
   std::exception_ptr why_lost(const std::vector<int>& sources);
-  // See SideExtension and WireExtension.
-  SideExtension::Probed probe(std::span<const int> sources, std::uint64_t line);
+  // See backend::SideOps and backend::WireOps.
+  backend::SideOps::Probed probe(std::span<const int> sources, std::uint64_t line);
   void on_change(std::function<void()> ring);
   void progress();
   void may_sleep();
@@ -319,7 +320,7 @@ class GuardedBuffer final : public ::gloo::transport::UnboundBuffer {
   void send(int peer, std::uint64_t slot, std::size_t offset, std::size_t bytes) override;
   void recv(int peer, std::uint64_t slot, std::size_t offset, std::size_t bytes) override;
   void recv(std::vector<int> peers, std::uint64_t slot, std::size_t offset, std::size_t bytes) override;
-  // A channel's messages: `slot` is one of col/backend.hpp.
+  // A channel's messages: `slot` is one of col/channel.hpp.
   void send_message(int peer, std::uint64_t slot, std::size_t bytes);
   void recv_message(int peer, std::uint64_t slot, std::size_t bytes);
   // Receives from the first one of `sources` that sends. Receives of one stream take messages in the order of their

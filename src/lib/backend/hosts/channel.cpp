@@ -14,13 +14,10 @@ constexpr std::uint64_t stream_of(std::uint64_t slot) noexcept {
   return slot & ~kSlotContent;
 }
 
-template <class Extension>
-Extension* extension_of(Channel* channel, const std::string& group) {
-  if (channel == nullptr) return nullptr;
-  auto* const found = dynamic_cast<Extension*>(channel);
-  if (found == nullptr)
-    throw Error(ErrorCode::internal, "hosts: that backend cannot be a side of a group over hosts", group);
-  return found;
+template <class Ops>
+Ops* required(Ops* ops, const std::string& group) {
+  if (ops != nullptr) return ops;
+  throw Error(ErrorCode::internal, "hosts: that backend cannot be a side of a group over hosts", group);
 }
 
 std::string what_is_awaited(bool sending, int peer) {
@@ -33,13 +30,14 @@ std::string what_is_awaited(bool sending, int peer) {
 
 HostsChannel::HostsChannel(std::string group, Layout layout, std::unique_ptr<Channel> near,
                            std::unique_ptr<Channel> wire)
-    : group_(std::move(group)),
+    : Channel({.immediate = this, .drafts = this}),
+      group_(std::move(group)),
       layout_(std::move(layout)),
       near_(std::move(near)),
       wire_(std::move(wire)),
-      near_side_(extension_of<NearExtension>(near_.get(), group_)),
-      wire_side_(extension_of<WireExtension>(wire_.get(), group_)),
-      near_at_once_(dynamic_cast<ImmediateExtension*>(near_.get())) {
+      near_side_(near_ != nullptr ? required(near_->can().near, group_) : nullptr),
+      wire_side_(required(wire_->can().wire, group_)),
+      near_immediate_(near_ != nullptr ? near_->can().immediate : nullptr) {
   for (std::size_t place = 0; place < layout_.near.size(); ++place) {
     if (layout_.near[place] != layout_.rank) neighbours_.push_back(static_cast<int>(place));
   }
@@ -134,14 +132,14 @@ Ticket HostsChannel::post_recv(int peer, std::uint64_t slot, TensorView data) {
 }
 
 // What breaks this channel breaks both sides: they say whether they can be used.
-bool HostsChannel::send_at_once(int peer, std::uint64_t slot, ConstTensorView data) noexcept {
-  return near_at_once_ != nullptr && side_of(peer) == Side::near &&
-         near_at_once_->send_at_once(layout_.place_of(peer), slot, data);
+bool HostsChannel::send_immediate(int peer, std::uint64_t slot, ConstTensorView data) noexcept {
+  return near_immediate_ != nullptr && side_of(peer) == Side::near &&
+         near_immediate_->send_immediate(layout_.place_of(peer), slot, data);
 }
 
-bool HostsChannel::receive_at_once(int peer, std::uint64_t slot, TensorView data) noexcept {
-  return near_at_once_ != nullptr && side_of(peer) == Side::near &&
-         near_at_once_->receive_at_once(layout_.place_of(peer), slot, data);
+bool HostsChannel::receive_immediate(int peer, std::uint64_t slot, TensorView data) noexcept {
+  return near_immediate_ != nullptr && side_of(peer) == Side::near &&
+         near_immediate_->receive_immediate(layout_.place_of(peer), slot, data);
 }
 
 void HostsChannel::post(Operation& receive, Side side, int peer) {

@@ -4,7 +4,7 @@
 // peer, which may come over either: it waits in line until one side has a message for it, and so does every later
 // receive of its stream, as it must not overtake. Then it becomes a receive from that peer.
 //
-// A rank with neighbours waits as ranks do that share memory (NearExtension::wait_until()). The wire rings its
+// A rank with neighbours waits as ranks do that share memory (backend::NearOps::wait_until()). The wire rings its
 // doorbell.
 #pragma once
 
@@ -16,17 +16,17 @@
 #include <span>
 #include <string>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
+#include "backend/capabilities.hpp"
 #include "backend/channel_checks.hpp"
-#include "backend/draft.hpp"
 #include "backend/hosts/layout.hpp"
 #include "backend/hosts/operations.hpp"
 #include "core/fork_guard.hpp"
 
 namespace col::hosts_backend {
 
-class HostsChannel final : public Channel, public ImmediateExtension, public backend::DraftExtension {
+class HostsChannel final : public Channel, public backend::ImmediateOps, public backend::DraftOps {
  public:
   // `near` has the ranks of layout.near, in their order; it is null if there are no neighbours. `wire` has all ranks.
   // Throws internal if they lack the extensions that this takes.
@@ -41,10 +41,10 @@ class HostsChannel final : public Channel, public ImmediateExtension, public bac
   std::span<const NativeEntry> native_entries() const override { return {}; }
   Ticket start_native(const Request& request, WaitContext& wait) override;
   // To neighbours only; the wire has operations for all messages.
-  bool send_at_once(int peer, std::uint64_t slot, ConstTensorView data) noexcept override;
-  bool receive_at_once(int peer, std::uint64_t slot, TensorView data) noexcept override;
-  bool begin_at_once(const Request& /*request*/) noexcept override { return false; }
-  bool end_at_once(const Request& /*request*/) noexcept override { return false; }
+  bool send_immediate(int peer, std::uint64_t slot, ConstTensorView data) noexcept override;
+  bool receive_immediate(int peer, std::uint64_t slot, TensorView data) noexcept override;
+  bool begin_immediate(const Request& /*request*/) noexcept override { return false; }
+  bool end_immediate(const Request& /*request*/) noexcept override { return false; }
   void abort(const Error& cause) noexcept override;
   bool can_draft() const override;
   std::unique_ptr<backend::Draft> draft(const ConnectRequest& request, std::span<const int> ranks) override;
@@ -58,6 +58,9 @@ class HostsChannel final : public Channel, public ImmediateExtension, public bac
 
   Side side_of(int peer) const noexcept;
   bool may_come_from_both(int peer) const noexcept;
+  backend::CommonMemoryOps* common_memory() const noexcept {
+    return near_ != nullptr ? near_->can().common_memory : nullptr;
+  }
   Channel& channel(Side side) const noexcept { return side == Side::near ? *near_ : *wire_; }
   void post(Operation& receive, Side side, int peer);
   void serve_lines();
@@ -74,10 +77,10 @@ class HostsChannel final : public Channel, public ImmediateExtension, public bac
   const core::ForkGuard fork_guard_;
   const std::unique_ptr<Channel> near_;
   std::unique_ptr<Channel> wire_;
-  NearExtension* const near_side_;          // of near_; null without neighbours
-  WireExtension* const wire_side_;          // of wire_
-  ImmediateExtension* const near_at_once_;  // of near_; null if it has none
-  std::vector<int> neighbours_;             // by their numbers in near_
+  backend::NearOps* const near_side_;            // of near_; null without neighbours
+  backend::WireOps* const wire_side_;            // of wire_
+  backend::ImmediateOps* const near_immediate_;  // of near_; null if it has none
+  std::vector<int> neighbours_;                  // by their numbers in near_
   Operations operations_;
   std::map<std::uint64_t, std::deque<Operation*>> lines_;  // by stream; the first of each is from any peer
   unsigned looks_ = 0;                                     // of ranks that wait for neighbours

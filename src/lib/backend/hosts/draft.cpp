@@ -1,6 +1,6 @@
 // A group of some of the ranks of a group over hosts: its ranks of each host get a place in the memory that they have
 // in common, and its wire is begun by this group's wire. A rank says where the place is, and what the wire says.
-#include "backend/draft.hpp"
+#include "backend/capabilities.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -19,24 +19,25 @@
 namespace col::hosts_backend {
 namespace {
 
+using backend::CommonMemoryOps;
 using backend::Draft;
-using backend::DraftExtension;
+using backend::DraftOps;
 
 class HostsDraft final : public Draft {
  public:
   // `near` is the memory of this group's ranks of this host; null if there are none but this one.
-  HostsDraft(const ConnectRequest& request, Layout layout, CommonMemoryExtension* near, std::unique_ptr<Draft> wire)
+  HostsDraft(const ConnectRequest& request, Layout layout, CommonMemoryOps* near, std::unique_ptr<Draft> wire)
       : layout_(std::move(layout)), near_(near), wire_(std::move(wire)) {
     if (layout_.has_neighbours()) near_request_.emplace(layout_, request);
   }
 
   // The first rank of the host, which makes the place for all of them. Returns false if there is none.
-  bool plant() {
+  bool reserve() {
     if (!layout_.has_neighbours() || layout_.near.front() != layout_.rank) return true;
-    auto seedling = near_->plant(near_request_->request);
-    if (!seedling) return false;
-    place_ = seedling->place;
-    channel_ = std::move(seedling->channel);
+    auto reserved = near_->reserve(near_request_->request);
+    if (!reserved) return false;
+    place_ = reserved->place;
+    channel_ = std::move(reserved->channel);
     return true;
   }
 
@@ -56,7 +57,7 @@ class HostsDraft final : public Draft {
     const std::string& first = words[static_cast<std::size_t>(layout_.near.front())];
     std::memcpy(&place_, first.data(), std::min(first.size(), sizeof place_));
     try {
-      channel_ = near_->planted(place_, near_request_->request);
+      channel_ = near_->open(place_, near_request_->request);
     } catch (...) {
       failure_ = std::current_exception();  // the ranks of other hosts have to hear of it: see connect()
     }
@@ -89,7 +90,7 @@ class HostsDraft final : public Draft {
 
  private:
   Layout layout_;
-  CommonMemoryExtension* const near_;
+  CommonMemoryOps* const near_;
   const std::unique_ptr<Draft> wire_;  // null if all ranks are on this host
   std::optional<NearRequest> near_request_;
   std::uint64_t place_ = 0;
@@ -100,9 +101,9 @@ class HostsDraft final : public Draft {
 }  // namespace
 
 bool HostsChannel::can_draft() const {
-  const auto* const near = dynamic_cast<const CommonMemoryExtension*>(near_.get());
-  const auto* const wire = dynamic_cast<const DraftExtension*>(wire_.get());
-  return wire != nullptr && wire->can_draft() && (near_ == nullptr || (near != nullptr && near->has_nursery()));
+  const DraftOps* const wire = wire_->can().drafts;
+  const CommonMemoryOps* const near = common_memory();
+  return wire != nullptr && wire->can_draft() && (near_ == nullptr || (near != nullptr && near->has_pool()));
 }
 
 std::unique_ptr<Draft> HostsChannel::draft(const ConnectRequest& request, std::span<const int> ranks) {
@@ -111,12 +112,11 @@ std::unique_ptr<Draft> HostsChannel::draft(const ConnectRequest& request, std::s
   Layout layout = layout_.of_some(ranks, request.rank);
   std::unique_ptr<Draft> wire;
   if (!layout.far.empty()) {
-    wire = dynamic_cast<DraftExtension&>(*wire_).draft(request, ranks);
+    wire = wire_->can().drafts->draft(request, ranks);
     if (wire == nullptr) return nullptr;
   }
-  auto* const near = dynamic_cast<CommonMemoryExtension*>(near_.get());
-  auto draft = std::make_unique<HostsDraft>(request, std::move(layout), near, std::move(wire));
-  if (!draft->plant()) return nullptr;
+  auto draft = std::make_unique<HostsDraft>(request, std::move(layout), common_memory(), std::move(wire));
+  if (!draft->reserve()) return nullptr;
   return draft;
 }
 

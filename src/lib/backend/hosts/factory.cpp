@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "backend/factories.hpp"
 #include "backend/hosts/channel.hpp"

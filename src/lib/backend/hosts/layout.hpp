@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <col/backend.hpp>
+#include <col/request.hpp>
 #include <col/store.hpp>
 
 #include "core/hash.hpp"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <deque>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 namespace col::hosts_backend {
 

@@ -34,7 +34,8 @@ bool is_current_default_open(const CudaDriver& cuda) {
 
 NcclChannel::NcclChannel(NcclMultiChannel::Place place, std::unique_ptr<GpuDevice> device,
                          std::unique_ptr<Communicator> communicator, std::shared_ptr<backend::FirstCause> cause)
-    : cause_(std::move(cause)),
+    : Channel({.device = this, .allocation = this, .holding = this}),
+      cause_(std::move(cause)),
       group_(place.group),
       rank_(place.rank),
       size_(place.size),

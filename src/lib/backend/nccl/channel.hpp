@@ -14,10 +14,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
+#include <col/device.hpp>
 
+#include "backend/capabilities.hpp"
 #include "backend/channel_checks.hpp"
-#include "backend/holding.hpp"
 #include "backend/nccl/communicator.hpp"
 #include "backend/nccl/device.hpp"
 #include "backend/nccl/known_memory.hpp"
@@ -28,7 +29,7 @@
 
 namespace col::nccl_backend {
 
-class NcclChannel final : public Channel, public DeviceExtension, public backend::HoldingExtension {
+class NcclChannel final : public Channel, public DeviceOps, public backend::AllocationOps, public backend::HoldingOps {
  public:
   // `cause`: shared with the channels that share its communicator's connections, because NCCL ends the work of all of
   // them when it ends that of one.

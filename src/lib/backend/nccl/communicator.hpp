@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "backend/nccl/device.hpp"
 #include "backend/nccl/nccl_library.hpp"

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include <col/backend.hpp>
+#include <col/device.hpp>
 
 #include "backend/nccl/cuda_driver.hpp"
 

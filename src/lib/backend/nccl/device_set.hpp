@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "backend/nccl/communicator.hpp"
 #include "backend/nccl/device.hpp"

@@ -12,10 +12,10 @@
 #include <fmt/format.h>
 
 #include "backend/build_id.hpp"
+#include "backend/module.hpp"
 #include "backend/nccl/channel.hpp"
 #include "backend/nccl/device_memory.hpp"
 #include "backend/nccl/meeting.hpp"
-#include "backend/seating.hpp"
 
 namespace col::nccl_backend {
 namespace {
@@ -47,7 +47,7 @@ class Lazy {
 // CUDA and NCCL, looked up at the first request. Each function throws unavailable if the library is not found.
 class Runtime {
  public:
-  explicit Runtime(BackendModule::Environment environment) : environment_(std::move(environment)) {}
+  explicit Runtime(backend::Module::Environment environment) : environment_(std::move(environment)) {}
 
   const CudaDriver& cuda() {
     return cuda_.get([] { return std::make_unique<CudaDriver>(); });
@@ -60,15 +60,15 @@ class Runtime {
   }
 
  private:
-  const BackendModule::Environment environment_;
+  const backend::Module::Environment environment_;
   Lazy<CudaDriver> cuda_;
   Lazy<NcclLibrary> nccl_;
   Lazy<DeviceMemory> memory_;
 };
 
-class Factory final : public BackendFactory, public backend::SeatingExtension {
+class Factory final : public BackendFactory {
  public:
-  explicit Factory(BackendModule::Environment environment) : environment_(environment), runtime_(environment) {}
+  explicit Factory(backend::Module::Environment environment) : environment_(environment), runtime_(environment) {}
 
   std::string_view name() const override { return "nccl"; }
 
@@ -203,18 +203,18 @@ class Factory final : public BackendFactory, public backend::SeatingExtension {
     return before % cuda.devices;
   }
 
-  const BackendModule::Environment environment_;
+  const backend::Module::Environment environment_;
   mutable Runtime runtime_;
 };
 
-std::unique_ptr<BackendFactory> make_factory(BackendModule::Environment environment) {
+std::unique_ptr<BackendFactory> make_factory(backend::Module::Environment environment) {
   return std::make_unique<Factory>(std::move(environment));
 }
 
 }  // namespace
 }  // namespace col::nccl_backend
 
-extern "C" COL_EXPORT const col::BackendModule* col_backend_entry() {
-  static constexpr col::BackendModule kModule{col::backend::kBuildId, col::nccl_backend::make_factory};
+extern "C" COL_EXPORT const col::backend::Module* col_backend_entry() {
+  static constexpr col::backend::Module kModule{col::backend::kBuildId, col::nccl_backend::make_factory};
   return &kModule;
 }

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include <col/backend.hpp>
+#include <col/device.hpp>
 
 #include "backend/nccl/device.hpp"
 

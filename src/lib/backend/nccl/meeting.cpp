@@ -1,4 +1,5 @@
 #include "backend/nccl/meeting.hpp"
+#include "backend/seats.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -108,12 +109,12 @@ void Meeting::require_same_terms(const std::vector<Offer>& offers) const {
 
 // NCCL's own error names neither the ranks nor the device.
 bool Meeting::has_shared_gpus(const std::vector<Offer>& offers) const {
-  std::vector<Seat> seats;
+  std::vector<backend::Seat> seats;
   for (std::size_t place = 0; place < offers.size(); ++place) {
     for (const std::string& seat : offers[place].seats)
       seats.push_back({spec_.ranks[place], seat, offers[place].why_alone});
   }
-  const auto shared = find_shared_device(seats);
+  const auto shared = backend::find_shared_device(seats);
   if (!shared || shared->problem.empty()) return shared.has_value();
   throw Error(ErrorCode::unavailable,
               fmt::format("ranks {} and {} are on one GPU ({}), and {}; {}", shared->first, shared->second,

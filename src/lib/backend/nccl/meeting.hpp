@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "backend/nccl/device.hpp"
 #include "backend/nccl/nccl_library.hpp"

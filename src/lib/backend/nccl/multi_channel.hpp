@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/device.hpp>
 
 #include "backend/nccl/device_set.hpp"
 #include "backend/nccl/meeting.hpp"

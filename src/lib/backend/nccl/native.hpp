@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/request.hpp>
 
 #include "backend/nccl/communicator.hpp"
 #include "backend/nccl/device.hpp"

@@ -35,7 +35,7 @@ std::vector<std::string> folders_above() {
   return all;
 }
 
-std::vector<std::string> candidates(const BackendModule::Environment& environment) {
+std::vector<std::string> candidates(const backend::Module::Environment& environment) {
   if (auto named = environment("COL_NCCL_LIBRARY")) return {*std::move(named)};
   std::vector<std::string> all{"libnccl.so.2"};
   for (const char* name : {"CUDA_HOME", "CUDA_PATH"}) {
@@ -63,7 +63,7 @@ std::string interfaces_of(const std::string& list) {
 }
 
 // It wins over what a communicator is told: NCCL would wait inside its calls, for a rank that may never come.
-void require_no_blocking(const BackendModule::Environment& environment) {
+void require_no_blocking(const backend::Module::Environment& environment) {
   const std::string told = environment("NCCL_COMM_BLOCKING").value_or("");
   if (std::strtol(told.c_str(), nullptr, 0) != 1) return;
   throw Error(
@@ -79,7 +79,7 @@ std::string text_of(int version) {
 
 }  // namespace
 
-NcclLibrary::NcclLibrary(const BackendModule::Environment& environment)
+NcclLibrary::NcclLibrary(const backend::Module::Environment& environment)
     : library("NCCL", candidates(environment)),
       is_told_to_share(environment("NCCL_MULTI_RANK_GPU_ENABLE") == "1"),
       has_most_ctas(environment("NCCL_MAX_CTAS").has_value()) {

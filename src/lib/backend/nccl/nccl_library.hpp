@@ -7,8 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
+#include "backend/module.hpp"
 #include "backend/nccl/shared_library.hpp"
 
 namespace col::nccl_backend {
@@ -17,7 +18,7 @@ namespace col::nccl_backend {
 struct NcclLibrary {
   // Loads the library that COL_NCCL_LIBRARY names, else libnccl.so.2 from the places of the dynamic linker or the CUDA
   // toolkit. Throws unavailable if it is not found (with what was tried), or has a version that cannot be used.
-  explicit NcclLibrary(const BackendModule::Environment& environment);
+  explicit NcclLibrary(const backend::Module::Environment& environment);
 
   const SharedLibrary library;
   const std::string path = library.path();  // as it was loaded

@@ -58,7 +58,9 @@ std::string what_is_awaited(bool sending, int peer) {
 
 ShmChannel::ShmChannel(std::string group, int rank, std::shared_ptr<Segment> segment,
                        std::optional<std::uint32_t> quota, Names names)
-    : group_(std::move(group)),
+    : Channel(
+          {.immediate = this, .parts = this, .allocation = this, .common_memory = this, .reasons = this, .near = this}),
+      group_(std::move(group)),
       rank_(rank),
       names_(std::move(names)),
       segment_(std::move(segment)),
@@ -145,14 +147,14 @@ Ticket ShmChannel::post_send(int peer, std::uint64_t slot, ConstTensorView data)
       [&] { return Ticket{engine_.send(peer, slot, static_cast<const std::byte*>(data.data), data.bytes()).ticket}; });
 }
 
-bool ShmChannel::send_at_once(int peer, std::uint64_t slot, ConstTensorView data) noexcept {
-  return is_usable() && engine_.send_at_once(peer, slot, static_cast<const std::byte*>(data.data), data.bytes());
+bool ShmChannel::send_immediate(int peer, std::uint64_t slot, ConstTensorView data) noexcept {
+  return is_usable() && engine_.send_immediate(peer, slot, static_cast<const std::byte*>(data.data), data.bytes());
 }
 
-bool ShmChannel::receive_at_once(int peer, std::uint64_t slot, TensorView data) noexcept {
+bool ShmChannel::receive_immediate(int peer, std::uint64_t slot, TensorView data) noexcept {
   if (!is_usable()) return false;
   for (int i = 0; i < kSpins; ++i) {
-    if (engine_.receive_at_once(peer, slot, static_cast<std::byte*>(data.data), data.bytes())) return true;
+    if (engine_.receive_immediate(peer, slot, static_cast<std::byte*>(data.data), data.bytes())) return true;
     pause_briefly();
   }
   return false;
@@ -316,7 +318,7 @@ void ShmChannel::progress() {
   if (!collectives_.is_idle()) natively("progress", [&] { collectives_.move_on(); });
 }
 
-SideExtension::Probed ShmChannel::probe(std::span<const int> peers, std::uint64_t slot, std::size_t /*bytes*/) {
+backend::SideOps::Probed ShmChannel::probe(std::span<const int> peers, std::uint64_t slot, std::size_t /*bytes*/) {
   // Looked at before the rings, as in step().
   const bool all_left = std::all_of(peers.begin(), peers.end(), [this](int peer) { return is_left(peer); });
   progress();
@@ -351,9 +353,9 @@ std::shared_ptr<void> ShmChannel::allocate(std::size_t bytes, const Exchange& ex
   return heap_.allocate(bytes, exchange);
 }
 
-std::optional<CommonMemoryExtension::Seedling> ShmChannel::plant(const ConnectRequest& request) {
+std::optional<backend::CommonMemoryOps::Reserved> ShmChannel::reserve(const ConnectRequest& request) {
   enter("plant");
-  const auto segment = Segment::plant(segment_, request.size, request.token);
+  const auto segment = Segment::reserve(segment_, request.size, request.token);
   if (segment == nullptr) return std::nullopt;
   // Larger slots are taken when they are used, with an error if there is no room.
   segment->set_tuning(decide_as(segment_->tuning(), {.size = request.size,
@@ -362,19 +364,18 @@ std::optional<CommonMemoryExtension::Seedling> ShmChannel::plant(const ConnectRe
                                                      .largest_slot = segment->area().slot_bytes(),
                                                      .cache_bytes = Area::cache_bytes(),
                                                      .last_caches = segment_->tuning().streamed}));
-  const std::uint64_t place = segment->place_in_nursery();
-  return Seedling{place, make_channel(segment, request, segment_->quota_of(rank_))};
+  const std::uint64_t place = segment->place_in_pool();
+  return Reserved{place, make_channel(segment, request, segment_->quota_of(rank_))};
 }
 
-std::unique_ptr<Channel> ShmChannel::planted(std::uint64_t place, const ConnectRequest& request) {
-  enter("planted");
-  return make_channel(Segment::planted(segment_, place, request.size, request.token), request,
-                      segment_->quota_of(rank_));
+std::unique_ptr<Channel> ShmChannel::open(std::uint64_t place, const ConnectRequest& request) {
+  enter("open");
+  return make_channel(Segment::open(segment_, place, request.size, request.token), request, segment_->quota_of(rank_));
 }
 
-std::optional<int> ShmChannel::leave_words(std::string_view words) {
+std::optional<int> ShmChannel::post_farewell(std::string_view words) {
   if (fork_guard_.is_forked_child()) return std::nullopt;
-  return segment_->leave_words(rank_, words);
+  return segment_->post_farewell(rank_, words);
 }
 
 // What a rank owes the others while it waits in a collective: its messages, and a look at whether the group has ended.

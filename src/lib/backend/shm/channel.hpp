@@ -8,8 +8,9 @@
 #include <span>
 #include <string>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
+#include "backend/capabilities.hpp"
 #include "backend/channel_checks.hpp"
 #include "backend/shm/engine.hpp"
 #include "backend/shm/native/collectives.hpp"
@@ -20,11 +21,12 @@
 namespace col::shm_backend {
 
 class ShmChannel final : public Channel,
-                         public ImmediateExtension,
-                         public PartsExtension,
-                         public CommonMemoryExtension,
-                         public ReasonExtension,
-                         public NearExtension,
+                         public backend::ImmediateOps,
+                         public backend::PartsOps,
+                         public backend::AllocationOps,
+                         public backend::CommonMemoryOps,
+                         public backend::ReasonOps,
+                         public backend::NearOps,
                          private Attendant {
  public:
   // `quota`: as for Segment::tell_processors().
@@ -36,13 +38,13 @@ class ShmChannel final : public Channel,
 
   Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) override;
   Ticket post_recv(int peer, std::uint64_t slot, TensorView data) override;
-  bool send_at_once(int peer, std::uint64_t slot, ConstTensorView data) noexcept override;
-  bool receive_at_once(int peer, std::uint64_t slot, TensorView data) noexcept override;
-  bool begin_at_once(const Request& request) noexcept override {
-    return is_usable() && collectives_.begin_at_once(request);
+  bool send_immediate(int peer, std::uint64_t slot, ConstTensorView data) noexcept override;
+  bool receive_immediate(int peer, std::uint64_t slot, TensorView data) noexcept override;
+  bool begin_immediate(const Request& request) noexcept override {
+    return is_usable() && collectives_.begin_immediate(request);
   }
-  bool end_at_once(const Request& request) noexcept override {
-    return is_usable() && collectives_.end_at_once(request);
+  bool end_immediate(const Request& request) noexcept override {
+    return is_usable() && collectives_.end_immediate(request);
   }
   Ticket post_filling_send(int peer, std::uint64_t slot, ConstTensorView data,
                            std::function<std::uint64_t()> filled) override;
@@ -55,11 +57,11 @@ class ShmChannel final : public Channel,
   std::string how(const Request& request) const override;
   std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait) override;
   void abort(const Error& cause) noexcept override;
-  bool has_nursery() const override { return segment_->has_nursery(); }
-  std::optional<Seedling> plant(const ConnectRequest& request) override;
-  std::unique_ptr<Channel> planted(std::uint64_t place, const ConnectRequest& request) override;
-  std::optional<int> leave_words(std::string_view words) override;
-  std::optional<std::string> words_of(int rank) const override { return segment_->words_of(rank); }
+  bool has_pool() const override { return segment_->has_pool(); }
+  std::optional<Reserved> reserve(const ConnectRequest& request) override;
+  std::unique_ptr<Channel> open(std::uint64_t place, const ConnectRequest& request) override;
+  std::optional<int> post_farewell(std::string_view words) override;
+  std::optional<std::string> farewell_of(int rank) const override { return segment_->farewell_of(rank); }
   void progress() override;
   Probed probe(std::span<const int> peers, std::uint64_t slot, std::size_t bytes) override;
   void wait_until(const Awaited& awaited, WaitContext& wait) override;

@@ -122,7 +122,7 @@ Operation& Engine::receive(int from, std::uint64_t slot, std::byte* data, std::u
   return operation;
 }
 
-bool Engine::send_at_once(int to, std::uint64_t slot, const std::byte* data, std::uint64_t bytes) noexcept {
+bool Engine::send_immediate(int to, std::uint64_t slot, const std::byte* data, std::uint64_t bytes) noexcept {
   Peer& target = peer(to);
   if (operations_.any() || bytes > eager_bytes_) return false;
   const auto payload = static_cast<std::size_t>(bytes);
@@ -134,7 +134,7 @@ bool Engine::send_at_once(int to, std::uint64_t slot, const std::byte* data, std
   return true;
 }
 
-bool Engine::receive_at_once(int from, std::uint64_t slot, std::byte* data, std::uint64_t bytes) noexcept {
+bool Engine::receive_immediate(int from, std::uint64_t slot, std::byte* data, std::uint64_t bytes) noexcept {
   Peer& source = peer(from);
   // An earlier message of the stream may be among the unexpected ones.
   if (operations_.any() || !unexpected_.empty() || !source.sends || !source.in.is_there()) return false;

@@ -40,8 +40,8 @@ class Engine {
   Operation& receive(int peer, std::uint64_t slot, std::byte* data, std::uint64_t bytes);
   // A small message that can be written, or is there, at once: no operation is made for it. False, and nothing is done,
   // if it cannot, or if it is not the next one of that peer. Requires: no operation is in flight.
-  bool send_at_once(int peer, std::uint64_t slot, const std::byte* data, std::uint64_t bytes) noexcept;
-  bool receive_at_once(int peer, std::uint64_t slot, std::byte* data, std::uint64_t bytes) noexcept;
+  bool send_immediate(int peer, std::uint64_t slot, const std::byte* data, std::uint64_t bytes) noexcept;
+  bool receive_immediate(int peer, std::uint64_t slot, std::byte* data, std::uint64_t bytes) noexcept;
   // The sender of the oldest message of the stream of `slot` that no receive takes; -1 if there is none.
   int sender_of_waiting(std::uint64_t slot) const noexcept;
   // Moves everything that can move without waiting. Throws mismatch, as receive() does, if the next message of a stream

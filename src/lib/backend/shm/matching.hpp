@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "backend/match_table.hpp"
 

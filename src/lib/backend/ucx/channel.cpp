@@ -28,7 +28,8 @@ core::UniqueFd required(int descriptor) {
 }  // namespace
 
 UcxChannel::UcxChannel(const ConnectRequest& request, std::unique_ptr<Engine> engine)
-    : group_(request.group),
+    : Channel({.wire = this}),
+      group_(request.group),
       rank_(request.rank),
       size_(request.size),
       store_(request.store),
@@ -51,7 +52,7 @@ UcxChannel::~UcxChannel() {
 
 void UcxChannel::be_told_by(std::unique_ptr<Channel> watch) {
   const std::lock_guard lock(mutex_);
-  hosts_ = dynamic_cast<backend::HostWatchExtension*>(watch.get());
+  hosts_ = watch->can().host_watch;
   if (hosts_ == nullptr)
     throw Error(ErrorCode::internal, "ucx: what is to watch the hosts does not; please report this as a bug in col");
   watch_ = std::move(watch);
@@ -208,7 +209,7 @@ void UcxChannel::progress() {
   });
 }
 
-SideExtension::Probed UcxChannel::probe(std::span<const int> peers, std::uint64_t slot, std::size_t /*bytes*/) {
+backend::SideOps::Probed UcxChannel::probe(std::span<const int> peers, std::uint64_t slot, std::size_t /*bytes*/) {
   enter("probe");
   return guarded([&] { return engine_->probe(peers, slot); });
 }

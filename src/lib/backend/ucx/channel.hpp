@@ -10,10 +10,10 @@
 #include <span>
 #include <string>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
+#include "backend/capabilities.hpp"
 #include "backend/channel_checks.hpp"
-#include "backend/host_watch.hpp"
 #include "backend/ucx/engine.hpp"
 #include "backend/ucx/watcher.hpp"
 #include "core/fork_guard.hpp"
@@ -21,7 +21,7 @@
 
 namespace col::ucx_backend {
 
-class UcxChannel final : public Channel, public WireExtension {
+class UcxChannel final : public Channel, public backend::WireOps {
  public:
   // The rank has entered, and its peers, too: see connect().
   UcxChannel(const ConnectRequest& request, std::unique_ptr<Engine> engine);
@@ -71,9 +71,9 @@ class UcxChannel final : public Channel, public WireExtension {
   core::UniqueFd events_;  // UCX's: a copy, so that a thread that sleeps on it does not see it close
   std::mutex mutex_;       // guards the engine: abort() may come from any thread
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<Watcher> watcher_;              // null unless another channel sleeps for this one
-  std::unique_ptr<Channel> watch_;                // null if the hosts are not watched, or by a launcher
-  backend::HostWatchExtension* hosts_ = nullptr;  // of watch_
+  std::unique_ptr<Watcher> watcher_;        // null unless another channel sleeps for this one
+  std::unique_ptr<Channel> watch_;          // null if the hosts are not watched, or by a launcher
+  backend::HostWatchOps* hosts_ = nullptr;  // of watch_
 };
 
 }  // namespace col::ucx_backend

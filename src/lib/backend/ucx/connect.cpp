@@ -41,7 +41,8 @@ Error decode(const std::string& text, std::string_view group) {
                json.value("message", std::string()), group, json.value("rank", -1));
 }
 
-bool can_watch(const ConnectRequest& request, const WaitContext& wait, const BackendModule::Environment& environment) {
+bool can_watch(const ConnectRequest& request, const WaitContext& wait,
+               const backend::Module::Environment& environment) {
   const auto limit = environment("COL_HOST_TIMEOUT");
   if (limit && core::parse_duration(*limit).value_or(Duration::zero()) >= kUnwatched) return false;
   if (request.same_host || request.peers.size() != static_cast<std::size_t>(request.size)) return false;
@@ -69,7 +70,7 @@ std::string word_for_all(const ConnectRequest& request) {
   return fmt::format("{}{}{}", kComplete, is_watched ? kIsWatched : "", as_word({hosts.begin(), hosts.end()}));
 }
 
-Meeting try_to_meet(const ConnectRequest& request, WaitContext& wait, const BackendModule::Environment& environment) {
+Meeting try_to_meet(const ConnectRequest& request, WaitContext& wait, const backend::Module::Environment& environment) {
   auto engine = std::make_unique<Engine>(request, environment);
   if (request.size == 1) return {std::move(engine)};
   Record record = engine->record();
@@ -119,7 +120,7 @@ Error publish(const Error& error, const ConnectRequest& request) noexcept {
 
 }  // namespace
 
-Meeting meet(const ConnectRequest& request, WaitContext& wait, const BackendModule::Environment& environment) {
+Meeting meet(const ConnectRequest& request, WaitContext& wait, const backend::Module::Environment& environment) {
   try {
     return try_to_meet(request, wait, environment);
   } catch (const Error& error) {

@@ -6,8 +6,9 @@
 #include <memory>
 #include <string_view>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
+#include "backend/module.hpp"
 #include "backend/ucx/engine.hpp"
 
 namespace col::ucx_backend {
@@ -23,7 +24,7 @@ struct Meeting {
 };
 // Blocking; see BackendFactory::connect(). A rank that fails leaves its reason in place of the word, so that all report
 // the same cause at once.
-Meeting meet(const ConnectRequest& request, WaitContext& wait, const BackendModule::Environment& environment);
+Meeting meet(const ConnectRequest& request, WaitContext& wait, const backend::Module::Environment& environment);
 
 // The rank leaves in good order: nobody can connect to it any more. The last one removes what is left in the store.
 // Never fails: a store that has gone has nothing left.

@@ -21,7 +21,7 @@ constexpr std::size_t kMostWords = 500;  // of an error, for the peers
 
 }  // namespace
 
-Engine::Engine(const ConnectRequest& request, const BackendModule::Environment& environment)
+Engine::Engine(const ConnectRequest& request, const backend::Module::Environment& environment)
     : rank_(request.rank),
       token_(request.token),
       secret_(make_nonce()),

@@ -28,9 +28,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
+#include "backend/capabilities.hpp"
 #include "backend/match_table.hpp"
+#include "backend/module.hpp"
 #include "backend/ucx/introduction.hpp"
 #include "backend/ucx/record.hpp"
 #include "backend/ucx/sockets.hpp"
@@ -74,7 +76,7 @@ struct Operation {
 class Engine {
  public:
   // Throws what choose_settings() and Worker throw, and unavailable (no libcrypto).
-  Engine(const ConnectRequest& request, const BackendModule::Environment& environment);
+  Engine(const ConnectRequest& request, const backend::Module::Environment& environment);
   // Closes all connections, without a word. UCX may write into receives until it is over.
   ~Engine();
 
@@ -93,8 +95,8 @@ class Engine {
   Operation& send(int to, std::uint64_t slot, const std::byte* data, std::uint64_t bytes);
   // `from` may be kAnyPeer. Throws mismatch.
   Operation& receive(int from, std::uint64_t slot, std::byte* data, std::uint64_t bytes);
-  // See SideExtension.
-  SideExtension::Probed probe(std::span<const int> senders, std::uint64_t slot);
+  // See backend::SideOps.
+  backend::SideOps::Probed probe(std::span<const int> senders, std::uint64_t slot);
   Operation* find(Ticket ticket) noexcept;
   void remove(const Operation& operation) { operations_.erase(operation.ticket); }
 

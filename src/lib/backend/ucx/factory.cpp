@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "backend/build_id.hpp"
+#include "backend/module.hpp"
 #include "backend/ucx/channel.hpp"
 #include "backend/ucx/connect.hpp"
 
@@ -16,7 +17,7 @@ namespace {
 
 class Factory final : public BackendFactory {
  public:
-  explicit Factory(BackendModule::Environment environment) : environment_(std::move(environment)) {}
+  explicit Factory(backend::Module::Environment environment) : environment_(std::move(environment)) {}
 
   std::string_view name() const override { return "ucx"; }
 
@@ -55,10 +56,10 @@ class Factory final : public BackendFactory {
     channel.be_told_by(find_backend(kWatch)->connect(other, wait));
   }
 
-  const BackendModule::Environment environment_;
+  const backend::Module::Environment environment_;
 };
 
-std::unique_ptr<BackendFactory> make_factory(BackendModule::Environment environment) {
+std::unique_ptr<BackendFactory> make_factory(backend::Module::Environment environment) {
   tame(environment);
   return std::make_unique<Factory>(std::move(environment));
 }
@@ -66,7 +67,7 @@ std::unique_ptr<BackendFactory> make_factory(BackendModule::Environment environm
 }  // namespace
 }  // namespace col::ucx_backend
 
-extern "C" COL_EXPORT const col::BackendModule* col_backend_entry() {
-  static constexpr col::BackendModule kModule{col::backend::kBuildId, col::ucx_backend::make_factory};
+extern "C" COL_EXPORT const col::backend::Module* col_backend_entry() {
+  static constexpr col::backend::Module kModule{col::backend::kBuildId, col::ucx_backend::make_factory};
   return &kModule;
 }

@@ -28,7 +28,7 @@ Operation& Engine::receive(int from, std::uint64_t slot, std::byte* data, std::u
   return operation;
 }
 
-SideExtension::Probed Engine::probe(std::span<const int> senders, std::uint64_t slot) {
+backend::SideOps::Probed Engine::probe(std::span<const int> senders, std::uint64_t slot) {
   progress();
   if (const Arrival* const first = unexpected_.first(slot)) return {first->peer, false};
   bool all_left = true;

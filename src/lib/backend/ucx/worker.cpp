@@ -74,7 +74,7 @@ void require_descriptors() {
 
 }  // namespace
 
-void tame(const BackendModule::Environment& environment) {
+void tame(const backend::Module::Environment& environment) {
   if (!environment("UCX_LOG_LEVEL")) ucs_log_push_handler(&pass_on);
   if (environment("UCX_HANDLE_ERRORS")) return;
   // Those that UCX has by default, with the one that makes it wait for a debugger (SIGHUP).
@@ -105,7 +105,7 @@ ucp_request_param_t parameters_for(void* user) noexcept {
   return parameters;
 }
 
-Settings choose_settings(const ConnectRequest& request, const BackendModule::Environment& environment) {
+Settings choose_settings(const ConnectRequest& request, const backend::Module::Environment& environment) {
   Settings settings;
   // No shared memory of UCX's own: with errors of peers, UCX has none that reports them, and ranks of one host have
   // shm.
@@ -121,7 +121,7 @@ Settings choose_settings(const ConnectRequest& request, const BackendModule::Env
   return settings;
 }
 
-Worker::Worker(const Settings& settings, int peers, const BackendModule::Environment& environment) {
+Worker::Worker(const Settings& settings, int peers, const backend::Module::Environment& environment) {
   require_descriptors();
   // UCX starts a thread with the first worker.
   const core::AllSignalsBlocked for_the_new_thread;

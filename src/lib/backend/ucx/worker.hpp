@@ -8,12 +8,14 @@
 
 #include <ucp/api/ucp.h>
 
-#include <col/backend.hpp>
+#include <col/request.hpp>
+
+#include "backend/module.hpp"
 
 namespace col::ucx_backend {
 
 // To be called before anything else of UCX, as soon as it is loaded.
-void tame(const BackendModule::Environment& environment);
+void tame(const backend::Module::Environment& environment);
 
 struct Settings {
   // As UCX takes them, with commas between; empty: what UCX says, or was told by UCX_TLS and UCX_NET_DEVICES.
@@ -28,13 +30,13 @@ inline bool names_device(const std::string& socket_ifname) noexcept {
   return socket_ifname.find(':') != std::string::npos;
 }
 // What a group of `request` uses. Throws unavailable if COL_SOCKET_IFNAME names nothing that is up.
-Settings choose_settings(const ConnectRequest& request, const BackendModule::Environment& environment);
+Settings choose_settings(const ConnectRequest& request, const backend::Module::Environment& environment);
 
 // One thread at a time may use it.
 class Worker {
  public:
   // Throws unavailable (no transport, no such device) or resource, with UCX's reason.
-  Worker(const Settings& settings, int peers, const BackendModule::Environment& environment);
+  Worker(const Settings& settings, int peers, const backend::Module::Environment& environment);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 #include <col/group.hpp>
 
 #include "core/log.hpp"

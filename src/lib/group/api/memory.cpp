@@ -121,7 +121,7 @@ RegisteredMemory::RegisteredMemory(void* memory, std::size_t bytes, const Group&
   core.check_name("default");
   if (memory == nullptr || bytes == 0)
     throw core.own_error(ErrorCode::invalid_argument, "register_memory: there is no memory; give its address and size");
-  DeviceExtension* const gpu = state.lanes().own().gpu;
+  DeviceOps* const gpu = state.lanes().own().can.device;
   if (gpu == nullptr)
     throw core.own_error(
         ErrorCode::unavailable,
@@ -174,7 +174,7 @@ void RegisteredMemory::release() {
     const group::Use use(state->access(), core.timeout());
     WaitContext wait = core.waiting(Deadline::after(core.timeout()));
     try {
-      if (!core.broken()) state->lanes().own().gpu->release_memory(registration_, wait);
+      if (!core.broken()) state->lanes().own().can.device->release_memory(registration_, wait);
     } catch (...) {
       core.fail_with_current("release");
     }

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 #include <col/group.hpp>
 
 #include "group/gpu/multi_gpu.hpp"

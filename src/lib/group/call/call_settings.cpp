@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "core/env.hpp"
 #include "core/joined.hpp"

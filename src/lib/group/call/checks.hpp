@@ -4,8 +4,8 @@
 #include <span>
 #include <string_view>
 
-#include <col/backend.hpp>
 #include <col/group.hpp>
+#include <col/request.hpp>
 
 namespace col::group {
 

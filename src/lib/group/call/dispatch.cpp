@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/capabilities.hpp"
 #include "core/joined.hpp"
 #include "core/kernels/reduce.hpp"
 #include "plan/two_level/neighbours.hpp"
@@ -194,7 +195,7 @@ bool Dispatcher::can_run_natively(const Request& request, const CallWishes& wish
   });
 }
 
-std::string Dispatcher::explain(const Request& request, const CallWishes& wishes, const ReasonExtension* own) const {
+std::string Dispatcher::explain(const Request& request, const CallWishes& wishes, const backend::ReasonOps* own) const {
   const Dispatcher own_files(shape_, nodes_, backend_, natives_, starts_natives_, settings_);
   const auto decision = own_files.make(request, key_of(request, wishes), Reasons::told);
   std::string text = fmt::format("{}: {}", decision->algorithm, decision->reason);

@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include <col/backend.hpp>
 #include <col/group.hpp>
 #include <col/plan.hpp>
+#include <col/request.hpp>
 #include <col/select.hpp>
 
 #include "group/call/call_settings.hpp"
@@ -78,7 +78,7 @@ class Dispatcher {
 
   // The decision in a sentence, for Group::explain(). Stores nothing, so other threads may decide meanwhile. `own`:
   // what the channel says about its own collectives; null if it has no more to say.
-  std::string explain(const Request& request, const CallWishes& wishes, const ReasonExtension* own) const;
+  std::string explain(const Request& request, const CallWishes& wishes, const backend::ReasonOps* own) const;
 
   // The names that CallWishes::algorithm may have: first the built-in ones, then the backend's own.
   std::vector<std::string> names(Collective collective) const;

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include <col/backend.hpp>
 #include <col/error.hpp>
+#include <col/request.hpp>
 
 #include "group/call/dispatch.hpp"
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/capabilities.hpp"
 #include "core/clock/clock.hpp"
 #include "core/own_loss.hpp"
 #include "group/diagnosis/diagnosis.hpp"
@@ -57,11 +58,11 @@ class Farewell {
   Farewell(Surroundings& surroundings, const std::string& words) : surroundings_(surroundings) {
     const int rank = surroundings.rank;
     Store& scope = *surroundings.scope;
-    const bool fits = words.size() < CommonMemoryExtension::kMostWords;
+    const bool fits = words.size() < backend::CommonMemoryOps::kLongestFarewell;
     const bool has_posted = surroundings.has_posted || !fits;
     if (surroundings.memory != nullptr) {
       if (!fits) scope.set(calls_key(rank), words);
-      const auto left = surroundings.memory->leave_words((has_posted ? kInStore : kHere) + (fits ? words : ""));
+      const auto left = surroundings.memory->post_farewell((has_posted ? kInStore : kHere) + (fits ? words : ""));
       in_memory_ = left.has_value();
       leavers_ = left.value_or(0);
     }
@@ -75,7 +76,7 @@ class Farewell {
 
   // For the last one: what the rank has said, which is removed. Nothing if it was broken.
   std::optional<std::string> take_from(int rank) const {
-    const std::string here = in_memory_ ? surroundings_.memory->words_of(rank).value_or("") : kInStore;
+    const std::string here = in_memory_ ? surroundings_.memory->farewell_of(rank).value_or("") : kInStore;
     std::optional<std::string> text;
     if (here.starts_with(kInStore)) {
       text = surroundings_.scope->get(calls_key(rank));
@@ -87,7 +88,7 @@ class Farewell {
 
   // Of a rank that has left, in memory; nothing if it has said nothing there.
   static std::optional<std::string> heard_from(const Surroundings& surroundings, int rank) {
-    const auto here = surroundings.memory != nullptr ? surroundings.memory->words_of(rank) : std::nullopt;
+    const auto here = surroundings.memory != nullptr ? surroundings.memory->farewell_of(rank) : std::nullopt;
     if (!here || here->size() <= 1) return std::nullopt;
     return here->substr(1);
   }

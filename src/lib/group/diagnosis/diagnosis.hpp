@@ -32,9 +32,9 @@
 #include <utility>
 #include <vector>
 
-#include <col/backend.hpp>
 #include <col/error.hpp>
 #include <col/job.hpp>
+#include <col/request.hpp>
 #include <col/store.hpp>
 
 #include "group/call/operation.hpp"
@@ -62,14 +62,14 @@ struct Surroundings {
   std::string group;
   std::uint64_t token = 0;  // as the flight recorder names the group
   int rank = 0;
-  std::vector<PeerInfo> peers;              // in rank order
-  std::shared_ptr<Store> scope;             // shared with the backend's channel, which may outlive the group's handles
-  CommonMemoryExtension* memory = nullptr;  // of the channel, while that lives; null if it has none
-  std::shared_ptr<ControlPage> control;     // null if there is none
-  RankRecord* record = nullptr;             // this rank's record in it
-  std::vector<std::string> own_board_keys;  // what this rank has left on the board; removed before the next entry
-  std::uint64_t last_compared = 0;          // number of the call for which compare_first() was last called; 0: none
-  History history = {};                     // of this rank's collective calls
+  std::vector<PeerInfo> peers;   // in rank order
+  std::shared_ptr<Store> scope;  // shared with the backend's channel, which may outlive the group's handles
+  backend::CommonMemoryOps* memory = nullptr;  // of the channel, while that lives; null if it has none
+  std::shared_ptr<ControlPage> control;        // null if there is none
+  RankRecord* record = nullptr;                // this rank's record in it
+  std::vector<std::string> own_board_keys;     // what this rank has left on the board; removed before the next entry
+  std::uint64_t last_compared = 0;             // number of the call for which compare_first() was last called; 0: none
+  History history = {};                        // of this rank's collective calls
   MessageCounts sent = {}, received = {};
   std::uint64_t posted_calls = 0;  // how many of both are on the board
   int posted_holdup = -1;          // Calls::held_up_by there

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "group/call/operation.hpp"
 

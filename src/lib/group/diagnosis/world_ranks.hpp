@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include <col/backend.hpp>
 #include <col/error.hpp>
+#include <col/request.hpp>
 
 namespace col::group {
 

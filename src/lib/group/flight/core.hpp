@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 #include <col/group.hpp>
 
 #include "core/fork_guard.hpp"

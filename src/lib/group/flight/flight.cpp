@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/capabilities.hpp"
 #include "core/clock/clock.hpp"
 #include "core/job/background.hpp"
 #include "core/job/record_words.hpp"
@@ -210,13 +211,13 @@ void Flight::pause(int turn) {
 }
 
 std::optional<int> Flight::test(Channel& channel, Ticket ticket) const {
-  backend::HoldingExtension* const holds = reach_.hands_over ? nullptr : lanes_.holds_of(&channel);
+  backend::HoldingOps* const holds = reach_.hands_over ? nullptr : lanes_.holds_of(&channel);
   return holds != nullptr ? holds->look(ticket) : channel.test(ticket);
 }
 
 // True if it runs there alone.
 bool Flight::is_on_gpu(const Pending& pending) const {
-  if (lanes_.own().gpu == nullptr || pending.staging != nullptr) return false;
+  if (lanes_.own().can.device == nullptr || pending.staging != nullptr) return false;
   const auto is_there = [&](const Leg& leg) { return leg.channel == lanes_.own().channel; };
   return pending.collective ? pending.ticket && pending.channel == lanes_.own().channel
                             : !pending.legs.empty() && std::ranges::all_of(pending.legs, is_there);
@@ -248,7 +249,7 @@ void Flight::progress_all(Reach reach) {
 }
 
 void Flight::hand_over() {
-  lanes_.own().holds->hand_over();
+  lanes_.own().can.holding->hand_over();
 }
 
 void Flight::progress_hosted() {
@@ -433,9 +434,9 @@ bool Flight::awaits_capture(const Pending* pending) const {
     const bool is_there =
         one.collective ? one.channel == own.channel
                        : std::ranges::any_of(one.legs, [&](const Leg& leg) { return leg.channel == own.channel; });
-    return is_there && own.holds != nullptr && own.holds->awaits_capture();
+    return is_there && own.can.holding != nullptr && own.can.holding->awaits_capture();
   };
-  if (pending == nullptr) return own.holds != nullptr && own.holds->awaits_capture();
+  if (pending == nullptr) return own.can.holding != nullptr && own.can.holding->awaits_capture();
   return is_held_up(*pending) ||
          std::ranges::any_of(pending->parts, [&](const auto& part) { return is_held_up(*part); });
 }
@@ -493,7 +494,7 @@ void Flight::hold_up(Stream stream, Pending& pending) {
   WaitContext wait = core_.waiting(pending.timeout, &diagnosis);
   // Messages are handed over only now, and the backend of the GPUs may wait for the peers, as in a start.
   if (lanes_.hosted() != nullptr) wait.meanwhile([this] { progress_hosted(); });
-  DeviceExtension& gpu = *lanes_.own().gpu;
+  DeviceOps& gpu = *lanes_.own().can.device;
   std::vector<std::shared_ptr<const DeviceEnd>> ends;
   // Null: the device has nothing of it. What has ended there, and is in flight all the same because ranks differ, holds
   // up nobody.

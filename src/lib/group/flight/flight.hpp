@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 #include <col/group.hpp>
 
 #include "group/flight/lanes.hpp"
@@ -73,7 +73,7 @@ class Flight {
   // Moves on everything that is in flight. Throws what breaks the group.
   void progress_all(Reach reach = kWait);
   // Any thread may ask.
-  bool holds_back() const noexcept { return lanes_.own().holds != nullptr; }
+  bool holds_back() const noexcept { return lanes_.own().can.holding != nullptr; }
   // All that has been posted by now may be handed over, as of Reach, by whoever moves it on. Requires: holds_back().
   void hand_over();
   // Moves on what goes over the host in a group for memory of GPUs. Throws what breaks the group, and leaves it to the

@@ -3,6 +3,8 @@
 #include <span>
 #include <utility>
 
+#include "backend/capabilities.hpp"
+
 namespace col::group {
 namespace {
 
@@ -10,27 +12,22 @@ std::span<const NativeEntry> natives_of(const Channel* channel) {
   return channel != nullptr ? channel->native_entries() : std::span<const NativeEntry>();
 }
 
-Device device_of(const DeviceExtension* gpu) {
+Device device_of(const DeviceOps* gpu) {
   return gpu != nullptr ? gpu->device() : Device();
 }
 
 }  // namespace
 
 Device Connections::device() const {
-  return device_of(dynamic_cast<const DeviceExtension*>(channel.get()));
+  return device_of(channel != nullptr ? channel->can().device : nullptr);
 }
 
 // Over the host, a call whose input is still being copied has to wait for its turn, and by then another rank may have
 // started another one: plans may begin in any order, natives not.
 Lane::Lane(const Core& core, Channel* over, const std::string& backend, bool may_stage)
     : channel(over),
-      gpu(dynamic_cast<DeviceExtension*>(over)),
-      at_once(dynamic_cast<ImmediateExtension*>(over)),
-      in_parts(dynamic_cast<PartsExtension*>(over)),
-      memory(dynamic_cast<CommonMemoryExtension*>(over)),
-      drafts(dynamic_cast<backend::DraftExtension*>(over)),
-      holds(dynamic_cast<backend::HoldingExtension*>(over)),
-      device(device_of(gpu)),
+      can(over != nullptr ? over->can() : Capabilities()),
+      device(device_of(can.device)),
       dispatcher({core.name(), core.rank(), core.size(), device.type}, hosts_of(core.surroundings().peers), backend,
                  natives_of(over), device.type != Device::Type::cpu || !may_stage, core.settings()) {}
 

@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
+#include <col/device.hpp>
 
-#include "backend/draft.hpp"
-#include "backend/holding.hpp"
+#include "backend/capabilities.hpp"
 #include "group/call/dispatch.hpp"
 #include "group/flight/core.hpp"
 
@@ -33,14 +33,9 @@ struct Lane {
   // `may_stage`: as in Connections.
   Lane(const Core& core, Channel* over, const std::string& backend, bool may_stage);
 
-  Channel* const channel;                  // null in a world of one rank
-  DeviceExtension* const gpu;              // of the channel; null if it moves host memory
-  ImmediateExtension* const at_once;       // of the channel; null if it has none
-  PartsExtension* const in_parts;          // of the channel; null if it has none
-  CommonMemoryExtension* const memory;     // of the channel; null if it has none
-  backend::DraftExtension* const drafts;   // of the channel; null if it has none
-  backend::HoldingExtension* const holds;  // of the channel; null if it has none
-  const Device device;                     // the memory that it moves
+  Channel* const channel;  // null in a world of one rank
+  const Capabilities can;  // of the channel; nothing without one
+  const Device device;     // the memory that it moves
   Dispatcher dispatcher;
 };
 
@@ -59,10 +54,10 @@ class Lanes {
   // buffers are.
   Lane& lane_for(const Request& request, const CallWishes& wishes);
   // Null for a channel that moves host memory.
-  DeviceExtension* gpu_of(const Channel* channel) const { return channel == own_.channel ? own_.gpu : nullptr; }
+  DeviceOps* gpu_of(const Channel* channel) const { return channel == own_.channel ? own_.can.device : nullptr; }
   // Null for a channel that holds nothing back.
-  backend::HoldingExtension* holds_of(const Channel* channel) const {
-    return channel == own_.channel ? own_.holds : nullptr;
+  backend::HoldingOps* holds_of(const Channel* channel) const {
+    return channel == own_.channel ? own_.can.holding : nullptr;
   }
 
   const std::string& backend() const { return connections_.backend; }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/capabilities.hpp"
 #include "core/hash.hpp"
 
 namespace col::group {
@@ -81,7 +82,7 @@ void Mailbox::follow_parts(Leg& leg, Pending& pending) {
   if (!leg.sending) pending.staging->give_back(leg.view.data, moved, pending.stream);
 }
 
-bool Mailbox::progress(Leg& leg, Pending& pending, backend::HoldingExtension* looks) {
+bool Mailbox::progress(Leg& leg, Pending& pending, backend::HoldingOps* looks) {
   if (leg.done) return true;
   if (!leg.posted) {
     leg.done = take_from_self(leg);

@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "backend/holding.hpp"
+#include "backend/capabilities.hpp"
 #include "group/flight/core.hpp"
 #include "group/flight/pending.hpp"
 
@@ -26,7 +26,7 @@ class Mailbox {
   void post(Leg& leg, Pending& pending);
   // Returns whether the message has ended. `looks`: of its channel, to hand nothing over; else null. Throws what the
   // channel throws, and mismatch.
-  bool progress(Leg& leg, Pending& pending, backend::HoldingExtension* looks);
+  bool progress(Leg& leg, Pending& pending, backend::HoldingOps* looks);
   // For a message that has ended in its channel; `peer` is what the channel has returned.
   void complete(Leg& leg, Pending& pending, int peer);
 

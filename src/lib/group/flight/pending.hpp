@@ -11,7 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
+#include <col/device.hpp>
 #include <col/group.hpp>
 
 #include "exec/executor.hpp"
@@ -27,15 +28,15 @@ struct Leg {
   int peer = 0;           // kAnyPeer: from the first peer that sends
   bool from_any = false;  // kAnyPeer is intended, and not a user's wrong number
   int tag = 0;
-  ConstTensorView view = {};        // what is sent, or where it is received
-  void* destination = nullptr;      // the same memory, writable, if it is received
-  std::uint64_t number = 0;         // the number of the message between the two ranks, by tag
-  bool numbered = true;             // false: `number` may be wrong
-  std::uint64_t slot = 0;           // message_slot(), once it is posted
-  Channel* channel = nullptr;       // the channel that it uses; null for a message to oneself
-  bool staged = false;              // `view` is a copy
-  PartsExtension* parts = nullptr;  // of the channel, for a message of which parts move while others are copied
-  std::uint64_t moved = 0;          // bytes moved, as last seen, for messages in parts
+  ConstTensorView view = {};           // what is sent, or where it is received
+  void* destination = nullptr;         // the same memory, writable, if it is received
+  std::uint64_t number = 0;            // the number of the message between the two ranks, by tag
+  bool numbered = true;                // false: `number` may be wrong
+  std::uint64_t slot = 0;              // message_slot(), once it is posted
+  Channel* channel = nullptr;          // the channel that it uses; null for a message to oneself
+  bool staged = false;                 // `view` is a copy
+  backend::PartsOps* parts = nullptr;  // of the channel, for a message of which parts move while others are copied
+  std::uint64_t moved = 0;             // bytes moved, as last seen, for messages in parts
   Ticket ticket = {};
   bool posted = false;  // posted in the channel; messages to oneself never are
   bool done = false;

@@ -46,7 +46,7 @@ std::unique_ptr<Staging> Stager::stage(std::vector<Leg>& legs, Stream stream) {
     const TensorView copy = staging->replace(writable(leg.view), wanted(leg), leg.sending, !leg.sending);
     leg.staged = copy.data != leg.view.data;
     if (leg.staged && leg.channel != nullptr && copy.bytes() >= 2 * Staging::kPartBytes)
-      leg.parts = leg.channel == lanes_.own().channel ? lanes_.own().in_parts : lanes_.hosted()->in_parts;
+      leg.parts = leg.channel == lanes_.own().channel ? lanes_.own().can.parts : lanes_.hosted()->can.parts;
     leg.view = copy;
     if (!leg.sending) leg.destination = copy.data;
   }

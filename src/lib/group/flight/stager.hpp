@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/request.hpp>
 
 #include "group/flight/core.hpp"
 #include "group/flight/lanes.hpp"

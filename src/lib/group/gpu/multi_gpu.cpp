@@ -15,7 +15,7 @@ std::string_view MultiGpu::algorithm() const {
 }
 
 MultiChannel& MultiGpu::channel_for(std::string_view call) const {
-  MultiChannel* const found = lanes_.own().gpu != nullptr ? lanes_.own().gpu->multi() : nullptr;
+  MultiChannel* const found = lanes_.own().can.device != nullptr ? lanes_.own().can.device->multi() : nullptr;
   if (found != nullptr) return *found;
   throw core_.own_error(
       ErrorCode::unavailable,

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/device.hpp>
 #include <col/group.hpp>
 
 #include "group/call/checks.hpp"

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/capabilities.hpp"
 #include "core/hash.hpp"
 #include "core/joined.hpp"
 #include "group/call/checks.hpp"
@@ -173,10 +174,10 @@ std::vector<T> Family::exchange(const T& own) {
 
 std::vector<Family::Wish> Family::exchange_wishes(Wish own) {
   const Lane& lane = lanes_.own();
-  own.can_connect =
-      (lane.memory != nullptr && lane.memory->has_nursery()) || (lane.drafts != nullptr && lane.drafts->can_draft());
+  own.can_connect = (lane.can.common_memory != nullptr && lane.can.common_memory->has_pool()) ||
+                    (lane.can.drafts != nullptr && lane.can.drafts->can_draft());
   own.uses_gpu = current_gpu().has_value();
-  own.can_split = lanes_.own().gpu != nullptr && lanes_.own().gpu->can_split();
+  own.can_split = lanes_.own().can.device != nullptr && lanes_.own().can.device->can_split();
   return exchange(own);
 }
 
@@ -225,7 +226,7 @@ std::unique_ptr<Channel> Family::split_channel(std::span<const int> ranks, const
   Diagnosis diagnosis(core_.surroundings(), {{.text = what, .collective = false, .counterparts = {}}});
   WaitContext wait = core_.waiting(Deadline::after(core_.timeout()), &diagnosis);
   try {
-    return lanes_.own().gpu->split(joins ? ranks : std::span<const int>(), request, wait);
+    return lanes_.own().can.device->split(joins ? ranks : std::span<const int>(), request, wait);
   } catch (...) {
     core_.fail_with_current(diagnosis, what);
   }
@@ -233,14 +234,14 @@ std::unique_ptr<Channel> Family::split_channel(std::span<const int> ranks, const
 
 // In memory that the ranks of this group have in common: the first of `ranks` says where. No channel if there is no
 // room.
-void Family::plant(const ConnectRequest& request, std::span<const int> ranks, Connected& known) {
-  CommonMemoryExtension& memory = *lanes_.own().memory;
+void Family::reserve(const ConnectRequest& request, std::span<const int> ranks, Connected& known) {
+  backend::CommonMemoryOps& memory = *lanes_.own().can.common_memory;
   std::optional<std::uint64_t> place;
   if (request.rank == 0) {
     try {
-      if (auto seedling = memory.plant(request)) {
-        place = seedling->place;
-        known.channel = std::move(seedling->channel);
+      if (auto reserved = memory.reserve(request)) {
+        place = reserved->place;
+        known.channel = std::move(reserved->channel);
       }
     } catch (const std::bad_alloc&) {  // the others must hear something
     }
@@ -248,7 +249,7 @@ void Family::plant(const ConnectRequest& request, std::span<const int> ranks, Co
   const auto places = exchange(place);
   if (request.rank < 0) return;
   place = places[static_cast<std::size_t>(ranks.front())];
-  if (place && request.rank != 0) known.channel = memory.planted(*place, request);
+  if (place && request.rank != 0) known.channel = memory.open(*place, request);
 }
 
 // By what each of `ranks` says. No draft if one of them cannot.
@@ -261,7 +262,7 @@ void Family::draft(const ConnectRequest& request, std::span<const int> ranks, Co
   std::unique_ptr<backend::Draft> begun;
   if (request.rank >= 0) {
     try {
-      begun = lanes_.own().drafts->draft(request, ranks);
+      begun = lanes_.own().can.drafts->draft(request, ranks);
       if (begun != nullptr)
         own.length = static_cast<std::uint8_t>(begun->words().copy(own.text.data(), own.text.size()));
     } catch (const std::exception&) {  // the others must hear something; in the store, this rank says why
@@ -298,8 +299,8 @@ std::optional<Connected> Family::connect(std::span<const int> ranks, const std::
     request.rank = joins ? static_cast<int>(self - ranks.begin()) : -1;
     request.size = static_cast<int>(ranks.size());
     request.token = known.token;
-    if (lanes_.own().memory != nullptr) {
-      plant(request, ranks, known);
+    if (lanes_.own().can.common_memory != nullptr) {
+      reserve(request, ranks, known);
     } else {
       request.peers = known.peers;
       request.same_host = share_loopback(known.peers);

@@ -67,7 +67,7 @@ class Family {
   void require_free(std::string_view call, const std::vector<Wish>& wishes, const std::string& name) const;
   Connected relatives(std::span<const int> ranks, const std::vector<Wish>& wishes);
   std::unique_ptr<Channel> split_channel(std::span<const int> ranks, const std::string& child, const Connected& known);
-  void plant(const ConnectRequest& request, std::span<const int> ranks, Connected& known);
+  void reserve(const ConnectRequest& request, std::span<const int> ranks, Connected& known);
   void draft(const ConnectRequest& request, std::span<const int> ranks, Connected& known);
   std::optional<Connected> connect(std::span<const int> ranks, const std::string& child,
                                    const std::vector<Wish>& wishes);

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 namespace col::group {
 

@@ -7,9 +7,11 @@
 
 #include <fmt/format.h>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
+#include <col/device.hpp>
 
-#include "backend/seating.hpp"
+#include "backend/capabilities.hpp"
+#include "backend/seats.hpp"
 #include "core/clock/this_process.hpp"
 #include "core/env.hpp"
 #include "core/hash.hpp"
@@ -41,8 +43,7 @@ void describe_own_gpu(Member& self) {
   const std::optional<int> own = current_gpu();
   if (!own) return;
   BackendFactory& factory = *find_device_backend();
-  auto* const seating = dynamic_cast<backend::SeatingExtension*>(&factory);
-  self.gpu = seating != nullptr ? seating->seat(*own) : gpus().uuid(*own);
+  self.gpu = factory.seat(*own);
   self.why_no_gpu = factory.unavailable_reason().value_or("");
   if (self.why_no_gpu.empty()) self.alone_on_gpu = factory.why_alone();
 }
@@ -63,7 +64,7 @@ std::string wanted_backend(const GroupSpec& spec) {
 // Why the backend for GPUs does not serve the group, when its backend is chosen; empty when it does. Decided by what
 // all ranks know.
 std::string why_not_on_gpus(const Roster& roster) {
-  std::vector<Seat> seats;
+  std::vector<backend::Seat> seats;
   for (const Member& member : roster.members) {
     const int rank = member.peer.rank;
     if (member.gpu.empty())
@@ -71,7 +72,7 @@ std::string why_not_on_gpus(const Roster& roster) {
     if (!member.why_no_gpu.empty()) return fmt::format("on rank {}, {}", rank, member.why_no_gpu);
     seats.push_back({rank, fmt::format("{} {}", member.gpu, member.peer.boot_id), member.alone_on_gpu});
   }
-  const auto shared = find_shared_device(seats);
+  const auto shared = backend::find_shared_device(seats);
   if (!shared || shared->problem.empty()) return "";
   return fmt::format("ranks {} and {} are on one GPU ({}), and {}", shared->first, shared->second,
                      shared->device.substr(0, shared->device.find(' ')), shared->problem);

@@ -11,7 +11,7 @@
 #include <col/group.hpp>
 #include <col/store.hpp>
 
-#include "backend/draft.hpp"
+#include "backend/capabilities.hpp"
 #include "group/call/operation.hpp"
 #include "group/flight/lanes.hpp"
 

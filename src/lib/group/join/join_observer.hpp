@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include <col/backend.hpp>
 #include <col/job.hpp>
+#include <col/request.hpp>
 
 #include "group/join/join.hpp"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 #include <col/error.hpp>
 #include <col/store.hpp>
 

@@ -129,7 +129,7 @@ bool Collectives::is_in_scope(ConstTensorView memory) const {
 void Collectives::check_captures(const std::vector<Collected>& calls) const {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const Pending& call = *calls[i].pending;
-    const DeviceExtension* const gpu = lanes_.gpu_of(call.channel);
+    const DeviceOps* const gpu = lanes_.gpu_of(call.channel);
     const bool is_captured = gpu != nullptr ? gpu->is_captured(call.stream)
                                             : call.staging != nullptr && call.staging->is_captured(call.stream);
     if (is_captured == call.request.is_captured) continue;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/capabilities.hpp"
 #include "group/call/checks.hpp"
 
 namespace col::group {
@@ -28,7 +29,7 @@ void Collectives::run(const Call& call, const Options& options) {
   if (lanes_.own().channel != nullptr) {
     const PendingPtr& known = slot_of(call);
     if (known && known->is_repeated_by(call, options, false)) {
-      if (begin_again(*known, options, true) && starter_.end_at_once(*known)) return;
+      if (begin_again(*known, options, true) && starter_.end_immediate(*known)) return;
       return starter_.run_native(known);
     }
   }
@@ -83,13 +84,13 @@ PendingPtr Collectives::start(const Call& call, const Options& options) {
 // Returns whether peers have what they wait for.
 bool Collectives::begin_again(Pending& known, const Options& options, bool blocks) {
   core_.check_name(options.group);
-  if (DeviceExtension* const gpu = lanes_.gpu_of(known.channel)) Starter::ask_device(*gpu, known.request);
+  if (DeviceOps* const gpu = lanes_.gpu_of(known.channel)) Starter::ask_device(*gpu, known.request);
   known.begin_again();
   known.watch.reset();
   known.timeout = core_.timeout_of(options);
   starter_.number(known);
   // What peers wait for goes out first. The rest is done while it is on its way.
-  const bool has_begun = blocks && starter_.begin_at_once(known);
+  const bool has_begun = blocks && starter_.begin_immediate(known);
   starter_.announce(known, known.form.part_of.empty());
   return has_begun;
 }
@@ -134,7 +135,7 @@ std::string Collectives::explain(Collective collective, std::size_t bytes, DType
     request.out.count = row.out == Extent::blocks ? whole.count : block.count;
   }
   const Lane& lane = lanes_.lane_for(request, wishes_of(options, false));
-  const auto* const reasons = dynamic_cast<const ReasonExtension*>(lane.channel);
+  const auto* const reasons = lane.can.reasons;
   const std::size_t elements = elements_of_piece(lane, request, options);
   if (elements == 0) return lane.dispatcher.explain(request, wishes_of(options, false), reasons);
   request.in.count = request.out.count = elements;

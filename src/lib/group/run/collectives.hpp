@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <col/backend.hpp>
 #include <col/group.hpp>
+#include <col/request.hpp>
 
 #include "group/flight/access.hpp"
 #include "group/run/starter.hpp"

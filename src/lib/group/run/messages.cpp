@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/capabilities.hpp"
 #include "group/call/checks.hpp"
 #include "group/call/composite.hpp"
 
@@ -33,7 +34,7 @@ int Messages::exchange_all(std::string_view name, std::vector<Leg> legs, const O
 // that may wait for long, goes the other way.
 bool Messages::exchange_at_once(const Leg& leg, const Options& options) {
   const Lane& own = lanes_.own();
-  if (own.at_once == nullptr || !flight_.active().empty() || leg.peer == core_.rank() ||
+  if (own.can.immediate == nullptr || !flight_.active().empty() || leg.peer == core_.rank() ||
       Staging::is_needed(leg.view, own.device) || !Composite::current().empty())
     return false;
   core_.check_name(options.group);
@@ -47,9 +48,9 @@ bool Messages::exchange_at_once(const Leg& leg, const Options& options) {
   core::Trace* const timeline = core::Trace::on();
   const std::uint64_t began = timeline != nullptr ? timeline->ticks() : 0;
   const bool ended =
-      leg.sending ? own.at_once->send_at_once(leg.peer, alike.slot, leg.view)
-                  : own.at_once->receive_at_once(leg.peer, alike.slot,
-                                                 {leg.destination, leg.view.count, leg.view.dtype, leg.view.device});
+      leg.sending ? own.can.immediate->send_immediate(leg.peer, alike.slot, leg.view)
+                  : own.can.immediate->receive_immediate(
+                        leg.peer, alike.slot, {leg.destination, leg.view.count, leg.view.dtype, leg.view.device});
   std::uint64_t at_ns = 0;
   if (ended) {
     const std::uint64_t number = ++*alike.number;
@@ -169,10 +170,10 @@ PendingPtr Messages::begin(std::string_view name, std::vector<Leg> legs, const O
   for (Leg& leg : legs) leg.channel = channel_for(leg);
   Lane& own = lanes_.own();
   const bool by_gpu = std::ranges::any_of(legs, [&](const Leg& leg) { return leg.channel == own.channel; });
-  if (by_gpu && own.gpu != nullptr) own.gpu->post_after(options.stream);
+  if (by_gpu && own.can.device != nullptr) own.can.device->post_after(options.stream);
   auto staging = stager_.stage(legs, options.stream);
   for (const Leg& leg : legs) {
-    if (DeviceExtension* const gpu = lanes_.gpu_of(leg.channel))
+    if (DeviceOps* const gpu = lanes_.gpu_of(leg.channel))
       gpu->check({.collective = leg.sending ? Collective::send : Collective::recv, .in = leg.view});
   }
   PendingPtr pending = flight_.acquire();
@@ -190,7 +191,7 @@ PendingPtr Messages::begin(std::string_view name, std::vector<Leg> legs, const O
   pending->staging = std::move(staging);
   pending->legs = std::move(legs);
   pending->ends_on_device =
-      own.gpu != nullptr && pending->staging == nullptr &&
+      own.can.device != nullptr && pending->staging == nullptr &&
       std::ranges::all_of(pending->legs, [&](const Leg& leg) { return leg.channel == own.channel; });
   pending->fingerprint = 0;
   try {
@@ -233,7 +234,7 @@ void Messages::note(Pending& pending, bool blocking) {
   }
   if (pending.fingerprint == 0) return;
   const Collective op = pending.legs.front().sending ? Collective::send : Collective::recv;
-  if (blocking && flight_.active().size() == 1 && lanes_.own().gpu == nullptr && pending.name == to_string(op))
+  if (blocking && flight_.active().size() == 1 && lanes_.own().can.device == nullptr && pending.name == to_string(op))
     return flight_.record_briefly(pending, op);
   flight_.record(pending);
 }

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/capabilities.hpp"
 #include "core/log.hpp"
 #include "group/call/composite.hpp"
 #include "group/diagnosis/most_common.hpp"
@@ -41,9 +42,9 @@ std::shared_ptr<void> SharedMemory::allocate(std::size_t bytes, const Options& o
   }
   const Composite composite("alloc");
   const auto exchange = [&](const std::string& words) {
-    constexpr std::size_t kBytes = Channel::kMostWords + 1;
+    constexpr std::size_t kBytes = backend::AllocationOps::kMostWords + 1;
     std::vector<char> mine(kBytes), all(kBytes * static_cast<std::size_t>(core_.size()));
-    words.copy(mine.data(), Channel::kMostWords);
+    words.copy(mine.data(), backend::AllocationOps::kMostWords);
     Request request;
     request.collective = Collective::allgather;
     request.in = {mine.data(), mine.size(), DType::uint8};
@@ -65,7 +66,8 @@ std::shared_ptr<void> SharedMemory::allocate(std::size_t bytes, const Options& o
                     common, wishes[common]));
   }
   WaitContext wait = core_.waiting(Deadline::after(core_.timeout_of(options)));
-  if (auto memory = lanes_.own().channel->allocate(bytes, exchange, wait)) return memory;
+  backend::AllocationOps* const able = lanes_.own().can.allocation;
+  if (auto memory = able != nullptr ? able->allocate(bytes, exchange, wait) : nullptr) return memory;
 
   if (core_.rank() == 0 && !std::exchange(told_, true))
     core::log::info("group '{}': the ranks cannot share memory over backend {}; alloc() gives ordinary memory",

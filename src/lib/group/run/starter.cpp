@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/capabilities.hpp"
 #include "core/clock/clock.hpp"
 #include "core/hash.hpp"
 #include "core/job/record_words.hpp"
@@ -61,8 +62,8 @@ PendingPtr Starter::prepare(Lane* over, Request&& request, const Options& option
   }
   auto decision = lane.dispatcher.decide(request, wishes_of(options, asynchronous));
   request.algorithm = decision->native;
-  if (lane.gpu != nullptr) {
-    ask_device(*lane.gpu, request);
+  if (lane.can.device != nullptr) {
+    ask_device(*lane.can.device, request);
     // A capture that is under way now is mostly this thread's own capture.
     flight_.outlast_capture(to_string(request.collective),
                             request.is_captured ? Duration::zero() : core_.timeout_of(options));
@@ -72,7 +73,7 @@ PendingPtr Starter::prepare(Lane* over, Request&& request, const Options& option
   pending->channel = lane.channel;
   pending->staging = std::move(staging);
   pending->stream = request.stream;
-  pending->ends_on_device = lane.gpu != nullptr && pending->staging == nullptr;
+  pending->ends_on_device = lane.can.device != nullptr && pending->staging == nullptr;
   const std::string_view part_of = Composite::current();
   pending->name = part_of.empty() ? to_string(request.collective) : part_of;
   pending->collective = true;
@@ -90,7 +91,7 @@ PendingPtr Starter::prepare(Lane* over, Request&& request, const Options& option
   return pending;
 }
 
-void Starter::ask_device(DeviceExtension& gpu, Request& request) {
+void Starter::ask_device(DeviceOps& gpu, Request& request) {
   request.is_captured = gpu.is_captured(request.stream);
   gpu.check(request);
 }
@@ -124,7 +125,7 @@ void Starter::start_on_gpu(std::span<const PendingPtr> calls) {
       Flight::fetch(*pending, wait);
       requests.push_back(&pending->request);
     }
-    DeviceExtension& gpu = *lanes_.gpu_of(first.channel);
+    DeviceOps& gpu = *lanes_.gpu_of(first.channel);
     const std::vector<Ticket> tickets = gpu.start_together(requests, wait);
     for (std::size_t i = 0; i < calls.size(); ++i) {
       calls[i]->ticket = tickets[i];
@@ -156,15 +157,16 @@ void Starter::number(Pending& pending) {
   if (std::exchange(pending.label, core_.label()) != core_.label()) pending.noted.reset();
 }
 
-bool Starter::begin_at_once(const Pending& pending) {
+bool Starter::begin_immediate(const Pending& pending) {
   const Lane& own = lanes_.own();
   // A fault strikes at the begin of a call, and calls that are compared first begin after that.
-  return own.at_once != nullptr && pending.channel == own.channel && flight_.active().empty() &&
-         core_.fault() == nullptr && !core_.settings().compare_first && own.at_once->begin_at_once(pending.request);
+  return own.can.immediate != nullptr && pending.channel == own.channel && flight_.active().empty() &&
+         core_.fault() == nullptr && !core_.settings().compare_first &&
+         own.can.immediate->begin_immediate(pending.request);
 }
 
-bool Starter::end_at_once(Pending& pending) {
-  if (!lanes_.own().at_once->end_at_once(pending.request)) return false;
+bool Starter::end_immediate(Pending& pending) {
+  if (!lanes_.own().can.immediate->end_immediate(pending.request)) return false;
   try {
     flight_.finish(pending);
     flight_.end_record(pending);

@@ -5,8 +5,9 @@
 #include <span>
 #include <string_view>
 
-#include <col/backend.hpp>
+#include <col/device.hpp>
 #include <col/group.hpp>
+#include <col/request.hpp>
 
 #include "group/flight/flight.hpp"
 #include "group/flight/lanes.hpp"
@@ -30,10 +31,10 @@ class Starter {
   // Gives a call its number.
   void number(Pending& pending);
   // Begins a call that blocks, where that can be done in a moment. Requires: it has its number.
-  bool begin_at_once(const Pending& pending);
+  bool begin_immediate(const Pending& pending);
   // The same for its end: false if it takes longer. Then run_native() goes on. Requires: it has begun so, and others
   // have been told of it.
-  bool end_at_once(Pending& pending);
+  bool end_immediate(Pending& pending);
   // Tells others of a call that has its number. `may_be_brief`: it may have ended in a moment.
   void announce(Pending& pending, bool may_be_brief = false);
   // Runs a backend's own collective to its end; or starts it, if it need not block.
@@ -41,7 +42,7 @@ class Starter {
   void start_native(const PendingPtr& pending);
 
   // Asks the channel of a device about a call that it has not counted so far. Throws what check() throws.
-  static void ask_device(DeviceExtension& gpu, Request& request);
+  static void ask_device(DeviceOps& gpu, Request& request);
 
   std::uint64_t last() const { return sequence_; }  // the number of the last collective
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/device.hpp>
 
 namespace col::group {
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 namespace col::colbench {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 #include <col/select.hpp>
 
 #include "colbench/cell/cell.hpp"

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "colcheck/selftest/planted_channel.hpp"
 

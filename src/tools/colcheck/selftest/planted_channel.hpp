@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "colcheck/engine/memory.hpp"
 #include "colcheck/selftest/arithmetic.hpp"

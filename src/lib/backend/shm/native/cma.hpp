@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/request.hpp>
 
 #include "backend/shm/native/lending.hpp"
 #include "backend/shm/segment/tuning.hpp"

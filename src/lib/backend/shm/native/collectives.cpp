@@ -381,7 +381,7 @@ void Collectives::begin_again(const Remembered& known, const Request& request) {
   begin_course(Part::slots, known.pattern, moving_->steps(), known.bytes);
 }
 
-bool Collectives::begin_at_once(const Request& request) noexcept {
+bool Collectives::begin_immediate(const Request& request) noexcept {
   begun_ = nullptr;
   if (head_ != nullptr || !queue_.empty() || conflict_) return false;
   const Remembered& known = remembered(request);
@@ -394,7 +394,7 @@ bool Collectives::begin_at_once(const Request& request) noexcept {
   return true;
 }
 
-bool Collectives::end_at_once(const Request& request) noexcept {
+bool Collectives::end_immediate(const Request& request) noexcept {
   if (begun_ != &request || conflict_) return false;
   keeping_conflict([&] { move_on_to(made_, nullptr, true); });
   if (!is_idle()) {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "backend/shm/native/cma.hpp"
 #include "backend/shm/native/kernel_trials.hpp"
@@ -49,9 +49,9 @@ class Collectives {
   void run(const Request& request, WaitContext& wait);
   // Begins what run() of the same request goes on with. Only for a call that is remembered and has nothing before it:
   // else it returns false, and has done nothing.
-  bool begin_at_once(const Request& request) noexcept;
+  bool begin_immediate(const Request& request) noexcept;
   // Goes on with it, and waits no longer than for a moment. Returns whether it has ended; else run() goes on.
-  bool end_at_once(const Request& request) noexcept;
+  bool end_immediate(const Request& request) noexcept;
 
   // Which way a call would take, in words. Any thread may ask.
   std::string how(const Request& request) const;
@@ -158,8 +158,8 @@ class Collectives {
   std::uint64_t made_ = 0, ended_ = 0;  // how many; they are numbered from 1
   std::deque<Request> queue_;           // those that were started and have not ended, but one that run() has begun
   const Request* head_ = nullptr;       // the one that is under way, in the queue or its caller's; null: none
-  const Request* begun_ = nullptr;      // the one that begin_at_once() has begun; null: none
-  bool has_looked_ = false;             // for a moment, in end_at_once(), and it has not come
+  const Request* begun_ = nullptr;      // the one that begin_immediate() has begun; null: none
+  bool has_looked_ = false;             // for a moment, in end_immediate(), and it has not come
   std::optional<OtherCall> conflict_;   // found by a rank that did not wait
   bool conflict_of_all_ = false;        // all ranks have made a call
   Deadline words_ = Deadline::of({});   // until when that is left to others

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/request.hpp>
 
 #include "backend/shm/native/slot_writing.hpp"
 #include "backend/shm/native/steps.hpp"

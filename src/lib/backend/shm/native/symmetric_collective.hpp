@@ -21,7 +21,7 @@
 #include <span>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/request.hpp>
 
 #include "backend/shm/native/lending.hpp"
 #include "backend/shm/native/movement.hpp"

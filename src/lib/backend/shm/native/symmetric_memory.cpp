@@ -196,7 +196,7 @@ std::shared_ptr<SymmetricMemory> SymmetricHeap::accept(const std::string& offer,
   return nullptr;
 }
 
-std::shared_ptr<void> SymmetricHeap::allocate(std::size_t bytes, const Channel::Exchange& exchange) {
+std::shared_ptr<void> SymmetricHeap::allocate(std::size_t bytes, const backend::AllocationOps::Exchange& exchange) {
   const auto throw_full = [&](std::size_t rank, const std::string& why) {
     throw Error(ErrorCode::resource,
                 fmt::format("alloc: no room for {} bytes on each of {} ranks, says rank {} ({}); ask for less, free "
@@ -209,14 +209,14 @@ std::shared_ptr<void> SymmetricHeap::allocate(std::size_t bytes, const Channel::
   const std::size_t part_bytes = (std::max<std::size_t>(bytes, 1) + page_bytes() - 1) / page_bytes() * page_bytes();
   for (const bool by_file : {false, true}) {
     const Offer own = rank_ == 0 ? make_offer(by_file, part_bytes) : Offer();
-    const std::string offer = exchange(own.words.substr(0, Channel::kMostWords)).front();
+    const std::string offer = exchange(own.words.substr(0, backend::AllocationOps::kMostWords)).front();
     if (offer.starts_with(kFull)) throw_full(0, offer.substr(kFull.size()));
     if (offer == kNone) continue;
     std::string answer;
     auto region = accept(offer, part_bytes, answer);
     std::vector<std::string> answers;
     try {
-      answers = exchange(answer.substr(0, Channel::kMostWords));
+      answers = exchange(answer.substr(0, backend::AllocationOps::kMostWords));
     } catch (...) {
       // Rank 0, who would remove the file, may be what was lost.
       if (offer.starts_with(kFile)) ::unlink(offer.c_str() + kFile.size());

@@ -9,8 +9,9 @@
 #include <string>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
+#include "backend/capabilities.hpp"
 #include "core/fork_guard.hpp"
 
 namespace col::shm_backend {
@@ -64,7 +65,7 @@ class SymmetricHeap {
   SymmetricHeap(std::string group, int rank, int size);
 
   // As Channel::allocate().
-  std::shared_ptr<void> allocate(std::size_t bytes, const Channel::Exchange& exchange);
+  std::shared_ptr<void> allocate(std::size_t bytes, const backend::AllocationOps::Exchange& exchange);
   // Whether the group has ever allocated. All ranks get the same answer at the same call.
   bool any() const noexcept { return made_ > 0; }
   // SymmetricMemory::detach() for all.

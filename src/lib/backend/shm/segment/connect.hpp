@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 #include "backend/shm/segment/segment.hpp"
 

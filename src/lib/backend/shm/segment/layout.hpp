@@ -1,9 +1,9 @@
 // What the ranks of a group share, in one piece of zeroed memory:
 //
 //   SegmentHeader | RankPlace per rank | RingIndices per ordered pair | ring of bytes per ordered pair | area of
-//   collectives | nursery
+//   collectives | pool
 //
-// The segment of a group that was made from this one's ranks lies in the nursery (nursery.hpp). What all its ranks
+// The segment of a group that was made from this one's ranks lies in the pool (pool.hpp). What all its ranks
 // touch in their first call is in few pages there, and the rest takes no memory before it is used:
 //
 //   SegmentHeader | RankPlace per rank | AreaHeader | StepsDone per rank | kHeaders StepHeaders per rank | last words
@@ -51,10 +51,10 @@ struct SegmentHeader {
   std::uint64_t ring_bytes;
   std::uint64_t slot_bytes;            // the largest
   std::uint64_t small_slot_bytes;      // what its maker found right for the machine's caches
-  std::uint64_t nursery_bytes;         // 0: there is none
+  std::uint64_t pool_bytes;            // 0: there is none
   Tuning tuning;                       // rank 0 writes it once all ranks are here, and before they go on
   std::atomic<std::uint32_t> verdict;  // Verdict: what rank 0 makes of it then
-  // In a nursery: how many ranks have left their last words, and how many will not touch it again; and whether more
+  // In a pool: how many ranks have left their last words, and how many will not touch it again; and whether more
   // than the first pages was used.
   std::atomic<std::uint32_t> speakers;
   std::atomic<std::uint32_t> gone;
@@ -67,7 +67,7 @@ struct alignas(kLine) RankPlace {
   std::atomic<std::int32_t> awaited;    // the rank that it sleeps for in a collective
   // Set when the rank has closed its channel in good order: it will send and read nothing more.
   alignas(kLine) std::atomic<std::uint32_t> left;
-  // In a nursery: the length of its last words, and one more; 0 before it has left them.
+  // In a pool: the length of its last words, and one more; 0 before it has left them.
   std::atomic<std::uint32_t> words;
   // Bit r mod 256 is set before rank r first writes into its ring to this rank: only those rings are looked at.
   static constexpr std::size_t kSenderBits = 256;

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
 namespace col::shm_backend {
 

@@ -21,7 +21,7 @@
 
 #include "backend/shm/segment/doorbell.hpp"
 #include "backend/shm/segment/memory_room.hpp"
-#include "backend/shm/segment/planted_layout.hpp"
+#include "backend/shm/segment/pooled_layout.hpp"
 #include "backend/shm/segment/shared_file.hpp"
 #include "core/control_group.hpp"
 
@@ -161,7 +161,7 @@ Segment::~Segment() {
   if (root_ == nullptr)
     ::munmap(base_, mapped_bytes_);
   else if (!fork_guard_.is_forked_child())
-    leave_nursery();
+    leave_pool();
 }
 
 // Maps `bytes` of the file, and where that is too much for this process, `least`.
@@ -180,7 +180,7 @@ std::shared_ptr<Segment> Segment::map(int fd, int size, std::size_t bytes, std::
 }
 
 // In zeroed memory.
-void Segment::construct(std::uint64_t token, std::size_t slot_bytes, std::size_t nursery_bytes) const noexcept {
+void Segment::construct(std::uint64_t token, std::size_t slot_bytes, std::size_t pool_bytes) const noexcept {
   auto* const header = new (base_) SegmentHeader{};
   for (int rank = 0; rank < size_; ++rank) new (&place(rank)) RankPlace{};
   header->token = token;
@@ -188,7 +188,7 @@ void Segment::construct(std::uint64_t token, std::size_t slot_bytes, std::size_t
   header->ring_bytes = ring_bytes_;
   header->slot_bytes = slot_bytes;
   header->small_slot_bytes = Area::small_slot_bytes_for(size_);
-  header->nursery_bytes = nursery_bytes;
+  header->pool_bytes = pool_bytes;
   area().construct();
 }
 
@@ -196,26 +196,26 @@ std::shared_ptr<Segment> Segment::create(int fd, int size, std::uint64_t token) 
   const std::size_t bytes = bytes_for(size);
   // For all ranks: they usually share what limits there are.
   check_memory(first_bytes_for(size), size, first_bytes_for(size), size);
-  // Groups in a nursery take their memory later, which needs an error if there is none.
-  std::size_t nursery_bytes = can_populate() && size > 1 ? Nursery::bytes_for(bytes) : 0;
-  if (!allows_file(bytes + nursery_bytes)) nursery_bytes = 0;
+  // Groups in a pool take their memory later, which needs an error if there is none.
+  std::size_t pool_bytes = can_populate() && size > 1 ? Pool::bytes_for(bytes) : 0;
+  if (!allows_file(bytes + pool_bytes)) pool_bytes = 0;
   const auto require = [size](const std::optional<std::string>& problem) {
     if (problem) throw_no_room(first_bytes_for(size), size, *problem);
   };
-  require(make_file(fd, bytes + nursery_bytes, can_populate() ? 0 : bytes));
-  auto segment = map(fd, size, bytes + nursery_bytes, bytes);
+  require(make_file(fd, bytes + pool_bytes, can_populate() ? 0 : bytes));
+  auto segment = map(fd, size, bytes + pool_bytes, bytes);
   if (can_populate()) {  // the rest is taken by the rank that writes to it
     require(populate(segment->base_, rings_at(static_cast<std::size_t>(size))));
     require(populate(segment->base_ + area_at(size), Area::common_bytes(size)));
   }
   // Begins the lives of the objects in memory that nobody else sees yet.
-  segment->construct(token, Area::slot_bytes_for(size), nursery_bytes);
+  segment->construct(token, Area::slot_bytes_for(size), pool_bytes);
   for (int from = 0; from < size; ++from) {
     for (int to = 0; to < size; ++to) {
       if (from != to) new (&segment->indices(from, to)) RingIndices{};
     }
   }
-  segment->find_nursery();
+  segment->find_pool();
   // release pairs with the acquire in open(): a rank that reads the magic sees everything above.
   segment->header().magic.store(kMagic, std::memory_order_release);
   return segment;
@@ -233,7 +233,7 @@ std::shared_ptr<Segment> Segment::open(int fd, int size, std::uint64_t token) {
   if (header.magic.load(std::memory_order_acquire) != kMagic) return nullptr;  // pairs with create()
   const std::size_t own_bytes = bytes_for(size, header.slot_bytes);
   if (header.size != static_cast<std::uint64_t>(size) || header.ring_bytes != segment->ring_bytes_ ||
-      bytes != own_bytes + header.nursery_bytes || segment->mapped_bytes_ < own_bytes)
+      bytes != own_bytes + header.pool_bytes || segment->mapped_bytes_ < own_bytes)
     return nullptr;
   if (header.token != token) {
     throw Error(ErrorCode::mismatch,
@@ -241,20 +241,20 @@ std::shared_ptr<Segment> Segment::open(int fd, int size, std::uint64_t token) {
                             "the group again",
                             header.token, token));
   }
-  segment->find_nursery();
+  segment->find_pool();
   return segment;
 }
 
-void Segment::find_nursery() noexcept {
-  const std::size_t bytes = header().nursery_bytes;
+void Segment::find_pool() noexcept {
+  const std::size_t bytes = header().pool_bytes;
   if (bytes == 0 || mapped_bytes_ < bytes_for(size_, header().slot_bytes) + bytes) return;
   std::byte* const begin = base_ + mapped_bytes_ - bytes;
   ::madvise(begin, bytes, MADV_DONTDUMP);  // mostly nothing, and large
-  nursery_ = Nursery(begin, bytes);
+  pool_ = Pool(begin, bytes);
 }
 
 std::size_t Segment::own_bytes() const noexcept {
-  return root_ != nullptr ? PlantedLayout(size_).bytes(header().slot_bytes) : bytes_for(size_, header().slot_bytes);
+  return root_ != nullptr ? PooledLayout(size_).bytes(header().slot_bytes) : bytes_for(size_, header().slot_bytes);
 }
 
 void Segment::claim(int rank) const {
@@ -292,18 +292,18 @@ std::size_t Segment::pair(int from, int to) const noexcept {
 
 RingIndices& Segment::indices(int from, int to) const noexcept {
   const std::size_t at =
-      root_ != nullptr ? PlantedLayout(size_).indices_at() : indices_at(static_cast<std::size_t>(size_));
+      root_ != nullptr ? PooledLayout(size_).indices_at() : indices_at(static_cast<std::size_t>(size_));
   return reinterpret_cast<RingIndices*>(base_ + at)[pair(from, to)];
 }
 
 std::byte* Segment::ring(int from, int to) const noexcept {
-  const std::size_t at = root_ != nullptr ? PlantedLayout(size_).rings_at() : rings_at(static_cast<std::size_t>(size_));
+  const std::size_t at = root_ != nullptr ? PooledLayout(size_).rings_at() : rings_at(static_cast<std::size_t>(size_));
   return base_ + at + pair(from, to) * ring_bytes_;
 }
 
 Area Segment::area() const noexcept {
   if (root_ == nullptr) return {base_ + area_at(size_), size_, header().slot_bytes};
-  const PlantedLayout layout(size_);
+  const PooledLayout layout(size_);
   return {base_ + layout.area_at(), base_ + layout.slots_at(), size_, header().slot_bytes};
 }
 

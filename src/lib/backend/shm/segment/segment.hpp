@@ -12,7 +12,7 @@
 #include <col/error.hpp>
 
 #include "backend/shm/segment/layout.hpp"
-#include "backend/shm/segment/nursery.hpp"
+#include "backend/shm/segment/pool.hpp"
 #include "core/fork_guard.hpp"
 
 namespace col::shm_backend {
@@ -36,18 +36,18 @@ class Segment {
   // taken it). Each rank calls it before it tells the others that it is there. Throws resource if there is no room.
   void claim(int rank) const;
 
-  // ---- For groups of some of the ranks of this one, which may be in a nursery itself
+  // ---- For groups of some of the ranks of this one, which may be in a pool itself
 
-  // Whether this process can reach the nursery.
-  bool has_nursery() const noexcept { return root().nursery_.exists(); }
-  // Makes the segment of a group of `size` in the nursery, for the first of its ranks; null if there is no room. The
+  // Whether this process can reach the pool.
+  bool has_pool() const noexcept { return root().pool_.exists(); }
+  // Makes the segment of a group of `size` in the pool, for the first of its ranks; null if there is no room. The
   // others get it by its place, once. It keeps `of` alive. When all have let go of it, its memory is given back.
-  static std::shared_ptr<Segment> plant(const std::shared_ptr<Segment>& of, int size, std::uint64_t token);
-  std::uint64_t place_in_nursery() const noexcept;
+  static std::shared_ptr<Segment> reserve(const std::shared_ptr<Segment>& of, int size, std::uint64_t token);
+  std::uint64_t place_in_pool() const noexcept;
   // Throws internal if there is none of this size and token.
-  static std::shared_ptr<Segment> planted(const std::shared_ptr<Segment>& of, std::uint64_t place, int size,
-                                          std::uint64_t token);
-  // Rings take memory when they are used, and so do slots: what is beyond a small one, and in a nursery all of it. A
+  static std::shared_ptr<Segment> open(const std::shared_ptr<Segment>& of, std::uint64_t place, int size,
+                                       std::uint64_t token);
+  // Rings take memory when they are used, and so do slots: what is beyond a small one, and in a pool all of it. A
   // rank calls these before it writes: into its slots, up to `bytes` of each, or into its ring to `to`. It has
   // `claimed` of them so far. Returns how much it has then. They throw resource if there is no room.
   std::size_t claim_slots(int rank, std::size_t claimed, std::size_t bytes);
@@ -89,9 +89,9 @@ class Segment {
   // processors() has returned something.
   bool are_apart() const noexcept;
 
-  // Leaves words for the others, in a nursery. Returns how many ranks have done so by now; nothing elsewhere.
-  std::optional<int> leave_words(int rank, std::string_view words) const noexcept;
-  std::optional<std::string> words_of(int rank) const;
+  // Leaves words for the others, in a pool. Returns how many ranks have done so by now; nothing elsewhere.
+  std::optional<int> post_farewell(int rank, std::string_view words) const noexcept;
+  std::optional<std::string> farewell_of(int rank) const;
 
   // Ends the group for all ranks, unless it has ended before.
   void abort(int rank, const Error& cause) noexcept;
@@ -108,24 +108,24 @@ class Segment {
   static std::size_t bytes_for(int size, std::size_t slot_bytes) noexcept;
   char* words_at(int rank) const noexcept;
   static std::shared_ptr<Segment> map(int fd, int size, std::size_t bytes, std::size_t least);
-  void construct(std::uint64_t token, std::size_t slot_bytes, std::size_t nursery_bytes) const noexcept;
-  void find_nursery() noexcept;
+  void construct(std::uint64_t token, std::size_t slot_bytes, std::size_t pool_bytes) const noexcept;
+  void find_pool() noexcept;
   SegmentHeader& header() const noexcept;
   std::size_t pair(int from, int to) const noexcept;
-  std::size_t own_bytes() const noexcept;  // without the nursery
+  std::size_t own_bytes() const noexcept;  // without the pool
   const Segment& root() const noexcept { return root_ != nullptr ? *root_ : *this; }
   void require_memory();
   void take_memory(std::byte* begin, std::size_t bytes) const;
   [[noreturn]] void throw_lack(const std::string& why) const;
-  void leave_nursery() const noexcept;
+  void leave_pool() const noexcept;
 
   std::byte* const base_;
   const std::size_t mapped_bytes_;
   const int size_;
   const std::size_t ring_bytes_;
-  const std::shared_ptr<Segment> root_;  // shared by all in its nursery; null: this one has a mapping of its own
+  const std::shared_ptr<Segment> root_;  // shared by all in its pool; null: this one has a mapping of its own
   const core::ForkGuard fork_guard_;
-  Nursery nursery_;                     // of a segment with a mapping of its own
+  Pool pool_;                           // of a segment with a mapping of its own
   std::atomic<bool> has_asked_{false};  // whether there is memory for what is taken later
 };
 

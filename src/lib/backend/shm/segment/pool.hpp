@@ -16,12 +16,12 @@
 namespace col::shm_backend {
 
 // A view; the memory belongs to the segment.
-class Nursery {
+class Pool {
  public:
-  Nursery() = default;
-  Nursery(std::byte* base, std::size_t bytes) noexcept;
+  Pool() = default;
+  Pool(std::byte* base, std::size_t bytes) noexcept;
 
-  // The size of a nursery for groups that need `bytes` at most.
+  // The size of a pool for groups that need `bytes` at most.
   static std::size_t bytes_for(std::size_t bytes) noexcept;
 
   // Takes room for `bytes`, as zeros but for the first `kept`: these may hold anything, and are likely to be in memory.

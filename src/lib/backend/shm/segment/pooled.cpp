@@ -1,4 +1,4 @@
-// A segment in the nursery of another one: how it begins, takes memory, and ends. The rings and large slots of any
+// A segment in the pool of another one: how it begins, takes memory, and ends. The rings and large slots of any
 // segment take memory in the same way.
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "backend/shm/segment/memory_room.hpp"
-#include "backend/shm/segment/planted_layout.hpp"
+#include "backend/shm/segment/pooled_layout.hpp"
 #include "backend/shm/segment/segment.hpp"
 #include "backend/shm/segment/shared_file.hpp"
 
@@ -20,16 +20,16 @@ static_assert(kSmallestClaim >= kParts * kPartBytes);
 
 }  // namespace
 
-std::shared_ptr<Segment> Segment::plant(const std::shared_ptr<Segment>& of, int size, std::uint64_t token) {
+std::shared_ptr<Segment> Segment::reserve(const std::shared_ptr<Segment>& of, int size, std::uint64_t token) {
   const std::shared_ptr<Segment>& root = of->root_ != nullptr ? of->root_ : of;
-  const PlantedLayout layout(size);
+  const PooledLayout layout(size);
   const std::size_t slot_bytes = Area::slot_bytes_for(size), bytes = layout.bytes(slot_bytes);
   const std::size_t kept = layout.indices_at();
-  const auto place = root->nursery_.take(bytes, kept);
+  const auto place = root->pool_.take(bytes, kept);
   if (!place) return nullptr;
-  std::byte* const begin = root->nursery_.at(*place);
+  std::byte* const begin = root->pool_.at(*place);
   if (populate(begin, kept)) {  // no memory is no room
-    root->nursery_.give_back(*place, bytes, kept, false);
+    root->pool_.give_back(*place, bytes, kept, false);
     return nullptr;
   }
   std::memset(begin, 0, layout.words_at());
@@ -42,26 +42,26 @@ std::shared_ptr<Segment> Segment::plant(const std::shared_ptr<Segment>& of, int 
   return segment;
 }
 
-std::shared_ptr<Segment> Segment::planted(const std::shared_ptr<Segment>& of, std::uint64_t place, int size,
-                                          std::uint64_t token) {
+std::shared_ptr<Segment> Segment::open(const std::shared_ptr<Segment>& of, std::uint64_t place, int size,
+                                       std::uint64_t token) {
   const std::shared_ptr<Segment>& root = of->root_ != nullptr ? of->root_ : of;
-  const PlantedLayout layout(size);
-  const Nursery& nursery = root->nursery_;
-  if (nursery.exists()) nursery.after_leavers();
+  const PooledLayout layout(size);
+  const Pool& pool = root->pool_;
+  if (pool.exists()) pool.after_leavers();
   const auto is_it = [&](const SegmentHeader& header) {
     return header.magic.load(std::memory_order_acquire) == kMagic && header.token == token &&
            header.size == static_cast<std::uint64_t>(size);
   };
-  if (!nursery.holds(place, layout.indices_at()) || !is_it(*reinterpret_cast<const SegmentHeader*>(nursery.at(place))))
+  if (!pool.holds(place, layout.indices_at()) || !is_it(*reinterpret_cast<const SegmentHeader*>(pool.at(place))))
     throw Error(ErrorCode::internal, "shm: the memory of a new group is not where its first rank says");
-  auto segment = std::shared_ptr<Segment>(new Segment(nursery.at(place), size, 0, root));
+  auto segment = std::shared_ptr<Segment>(new Segment(pool.at(place), size, 0, root));
   // Not vital: what is not entered now is entered at the first touch.
   static_cast<void>(populate(segment->base_, layout.words_at()));
   return segment;
 }
 
-std::uint64_t Segment::place_in_nursery() const noexcept {
-  return root_->nursery_.place_of(base_);
+std::uint64_t Segment::place_in_pool() const noexcept {
+  return root_->pool_.place_of(base_);
 }
 
 // Beyond it the kernel would kill a process.
@@ -97,34 +97,34 @@ std::size_t Segment::claim_ring(int rank, int to, std::size_t claimed, std::size
   return until;
 }
 
-void Segment::leave_nursery() const noexcept {
+void Segment::leave_pool() const noexcept {
   SegmentHeader& own = header();
-  const PlantedLayout layout(size_);
+  const PooledLayout layout(size_);
   const std::size_t bytes = layout.bytes(own.slot_bytes);
-  root_->nursery_.let_go();
+  root_->pool_.let_go();
   // acq_rel: whatever any rank has touched comes before the memory is given back.
   if (own.gone.fetch_add(1, std::memory_order_acq_rel) + 1 < static_cast<std::uint32_t>(size_)) return;
   const bool used = own.used.load(std::memory_order_relaxed) != 0;
-  root_->nursery_.give_back(root_->nursery_.place_of(base_), bytes, layout.indices_at(), used);
+  root_->pool_.give_back(root_->pool_.place_of(base_), bytes, layout.indices_at(), used);
 }
 
 char* Segment::words_at(int rank) const noexcept {
-  return reinterpret_cast<char*>(base_ + PlantedLayout(size_).words_at(rank));
+  return reinterpret_cast<char*>(base_ + PooledLayout(size_).words_at(rank));
 }
 
-std::optional<int> Segment::leave_words(int rank, std::string_view words) const noexcept {
+std::optional<int> Segment::post_farewell(int rank, std::string_view words) const noexcept {
   if (root_ == nullptr) return std::nullopt;
-  const std::size_t length = words.copy(words_at(rank), CommonMemoryExtension::kMostWords);
-  // release: pairs with words_of().
+  const std::size_t length = words.copy(words_at(rank), backend::CommonMemoryOps::kLongestFarewell);
+  // release: pairs with farewell_of().
   place(rank).words.store(static_cast<std::uint32_t>(length) + 1, std::memory_order_release);
   // acq_rel: the last rank sees the words of all.
   return static_cast<int>(header().speakers.fetch_add(1, std::memory_order_acq_rel)) + 1;
 }
 
-std::optional<std::string> Segment::words_of(int rank) const {
+std::optional<std::string> Segment::farewell_of(int rank) const {
   const std::uint32_t length = root_ == nullptr ? 0 : place(rank).words.load(std::memory_order_acquire);
   if (length == 0) return std::nullopt;
-  return std::string(words_at(rank), std::min<std::size_t>(length - 1, CommonMemoryExtension::kMostWords));
+  return std::string(words_at(rank), std::min<std::size_t>(length - 1, backend::CommonMemoryOps::kLongestFarewell));
 }
 
 }  // namespace col::shm_backend

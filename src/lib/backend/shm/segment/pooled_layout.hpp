@@ -1,24 +1,25 @@
-// Where things are in a segment that lies in a nursery, as bytes from its begin: see layout.hpp.
+// Where things are in a segment that lies in a pool, as bytes from its begin: see layout.hpp.
 #pragma once
 
 #include <cstddef>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
 
+#include "backend/capabilities.hpp"
 #include "backend/shm/segment/layout.hpp"
 #include "backend/shm/segment/segment.hpp"
 
 namespace col::shm_backend {
 
-class PlantedLayout {
+class PooledLayout {
  public:
-  explicit PlantedLayout(int size) noexcept : size_(size), ranks_(static_cast<std::size_t>(size)) {}
+  explicit PooledLayout(int size) noexcept : size_(size), ranks_(static_cast<std::size_t>(size)) {}
 
   std::size_t area_at() const noexcept { return sizeof(SegmentHeader) + ranks_ * sizeof(RankPlace); }
   // What comes before is zeroed for each new group; all ranks touch it in their first call.
   std::size_t words_at() const noexcept { return whole_pages(area_at() + Area::headers_bytes(size_)); }
   std::size_t words_at(int rank) const noexcept {
-    return words_at() + static_cast<std::size_t>(rank) * CommonMemoryExtension::kMostWords;
+    return words_at() + static_cast<std::size_t>(rank) * backend::CommonMemoryOps::kLongestFarewell;
   }
   // What comes before stays in memory for the next group.
   std::size_t indices_at() const noexcept { return whole_pages(words_at(size_)); }

@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "backend/shm/segment/nursery.hpp"
+#include "backend/shm/segment/pool.hpp"
 #include "backend/shm/segment/segment.hpp"
 #include "backend/shm/segment/shared_file.hpp"
 #include "support/catch.hpp"
@@ -26,14 +26,14 @@
 using namespace col;
 using namespace col::test;
 using namespace std::chrono_literals;
-using shm_backend::Nursery;
+using shm_backend::Pool;
 using shm_backend::Segment;
 
 namespace {
 
 constexpr std::size_t kPage = 4096, kLargest = std::size_t{1} << 20;
 
-// A nursery for groups of up to kLargest bytes.
+// A pool for groups of up to kLargest bytes.
 class Memory {
  public:
   Memory() {
@@ -48,7 +48,7 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  Nursery nursery() const { return {base_, bytes_}; }
+  Pool pool() const { return {base_, bytes_}; }
   std::size_t resident() const {
     std::vector<unsigned char> pages(bytes_ / kPage);
     REQUIRE(::mincore(base_, bytes_, pages.data()) == 0);
@@ -56,7 +56,7 @@ class Memory {
   }
 
  private:
-  const std::size_t bytes_ = Nursery::bytes_for(kLargest);
+  const std::size_t bytes_ = Pool::bytes_for(kLargest);
   std::byte* base_ = nullptr;
 };
 
@@ -71,9 +71,9 @@ struct Room {
 
 }  // namespace
 
-TEST_CASE("nursery: rooms do not overlap, begin as zeros, and are found again when they are given back", "[shm]") {
+TEST_CASE("pool: rooms do not overlap, begin as zeros, and are found again when they are given back", "[shm]") {
   const Memory memory;
-  const Nursery nursery = memory.nursery();
+  const Pool pool = memory.pool();
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
@@ -83,42 +83,42 @@ TEST_CASE("nursery: rooms do not overlap, begin as zeros, and are found again wh
     if (random() % 5 < 3) {
       const std::size_t bytes = (1 + random() % (kLargest / kPage)) * kPage;
       const std::size_t kept = std::min<std::size_t>(bytes, (1 + random() % 8) * kPage);
-      const auto place = nursery.take(bytes, kept);
+      const auto place = pool.take(bytes, kept);
       if (!place) {
         ++refused;
         continue;
       }
-      REQUIRE(nursery.holds(*place, bytes));
+      REQUIRE(pool.holds(*place, bytes));
       const auto after = rooms.lower_bound(*place);
       if (after != rooms.end()) REQUIRE(*place + bytes <= after->first);
       if (after != rooms.begin()) REQUIRE(std::prev(after)->first + std::prev(after)->second.bytes <= *place);
-      REQUIRE(all_equal(nursery.at(*place) + kept, bytes - kept, std::byte{0}));
+      REQUIRE(all_equal(pool.at(*place) + kept, bytes - kept, std::byte{0}));
       const auto mark = static_cast<std::byte>(1 + random() % 255);
-      std::memset(nursery.at(*place), static_cast<int>(mark), bytes);
+      std::memset(pool.at(*place), static_cast<int>(mark), bytes);
       rooms.emplace(*place, Room{bytes, kept, mark});
     } else if (!rooms.empty()) {
       const auto one = std::next(rooms.begin(), static_cast<std::ptrdiff_t>(random() % rooms.size()));
-      REQUIRE(all_equal(nursery.at(one->first), one->second.bytes, one->second.mark));
-      nursery.give_back(one->first, one->second.bytes, one->second.kept, true);
+      REQUIRE(all_equal(pool.at(one->first), one->second.bytes, one->second.mark));
+      pool.give_back(one->first, one->second.bytes, one->second.kept, true);
       rooms.erase(one);
     }
   }
   CHECK(refused > 0);
-  for (const auto& [place, room] : rooms) nursery.give_back(place, room.bytes, room.kept, true);
+  for (const auto& [place, room] : rooms) pool.give_back(place, room.bytes, room.kept, true);
   // Nothing is lost: as many of the largest find room as in a new one.
   std::vector<std::size_t> places;
-  while (const auto place = nursery.take(kLargest, kPage)) places.push_back(*place);
+  while (const auto place = pool.take(kLargest, kPage)) places.push_back(*place);
   CHECK(places.size() >= 16);
-  for (const std::size_t place : places) nursery.give_back(place, kLargest, kPage, false);
+  for (const std::size_t place : places) pool.give_back(place, kLargest, kPage, false);
   // The state, and at most eight pages where each room began.
   CHECK(memory.resident() <= 1 + places.size() * 8);
-  CHECK_FALSE(Nursery().take(1, 1).has_value());
+  CHECK_FALSE(Pool().take(1, 1).has_value());
 }
 
-TEST_CASE("nursery: threads that take at once never get the same", "[shm]") {
+TEST_CASE("pool: threads that take at once never get the same", "[shm]") {
   constexpr int kThreads = 4, kRounds = 500;
   const Memory memory;
-  const Nursery nursery = memory.nursery();
+  const Pool pool = memory.pool();
   std::atomic<int> wrong{0};
   {
     std::vector<std::jthread> threads;
@@ -127,16 +127,16 @@ TEST_CASE("nursery: threads that take at once never get the same", "[shm]") {
         std::mt19937 random(static_cast<unsigned>(me));
         for (int round = 0; round < kRounds; ++round) {
           const std::size_t bytes = (1 + random() % 64) * 8 * kPage;
-          const auto place = nursery.take(bytes, kPage);
+          const auto place = pool.take(bytes, kPage);
           if (!place) continue;
-          std::byte* const begin = nursery.at(*place);
+          std::byte* const begin = pool.at(*place);
           for (std::size_t at = 0; at < bytes; at += kPage) {
             if (at > 0 && begin[at] != std::byte{0}) ++wrong;
             begin[at] = static_cast<std::byte>(me);
           }
           std::this_thread::yield();
           for (std::size_t at = 0; at < bytes; at += kPage) wrong += begin[at] == static_cast<std::byte>(me) ? 0 : 1;
-          nursery.give_back(*place, bytes, kPage, true);
+          pool.give_back(*place, bytes, kPage, true);
         }
       });
     }
@@ -160,14 +160,14 @@ std::unique_ptr<Channel> dup(ShmChannel& channel, int rank, int size, std::uint6
   std::uint64_t place = 0;
   std::unique_ptr<Channel> made;
   if (rank == 0) {
-    auto seedling = channel.plant(request_for(rank, size, token));
-    expect(seedling.has_value(), "there is room");
-    place = seedling->place;
-    made = std::move(seedling->channel);
+    auto reserved = channel.reserve(request_for(rank, size, token));
+    expect(reserved.has_value(), "there is room");
+    place = reserved->place;
+    made = std::move(reserved->channel);
     for (int peer = 1; peer < size; ++peer) send(channel, peer, token, ConstTensorView(&place, 1, DType::uint64));
   } else {
     recv(channel, 0, token, TensorView(&place, 1, DType::uint64));
-    made = channel.planted(place, request_for(rank, size, token));
+    made = channel.open(place, request_for(rank, size, token));
   }
   return made;
 }
@@ -192,7 +192,7 @@ void use(Channel& channel, int rank, int size) {
 
 }  // namespace
 
-TEST_CASE("nursery: channels in it carry what others carry, and outlive those that they were made from", "[shm]") {
+TEST_CASE("pool: channels in it carry what others carry, and outlive those that they were made from", "[shm]") {
   for (const int size : {2, 5}) {
     const TempDir dir;
     std::vector<RankProcess> ranks;
@@ -218,23 +218,23 @@ TEST_CASE("nursery: channels in it carry what others carry, and outlive those th
   }
 }
 
-TEST_CASE("nursery: what is not there, or of another group, is refused", "[shm]") {
+TEST_CASE("pool: what is not there, or of another group, is refused", "[shm]") {
   require_well(run_ranks(2, [](int rank, ShmChannel& channel) {
     if (rank != 0) return;
     const auto is_refused = [&](std::uint64_t place, int size, std::uint64_t token) {
-      const Ending ending = ending_of([&] { channel.planted(place, request_for(1, size, token)); });
+      const Ending ending = ending_of([&] { channel.open(place, request_for(1, size, token)); });
       expect(ending.code == ErrorCode::internal, ending.text);
     };
-    const auto seedling = channel.plant(request_for(0, 2, 7));
-    expect(seedling.has_value(), "there is room");
-    is_refused(seedling->place, 2, 8);
-    is_refused(seedling->place, 1, 7);
-    is_refused(seedling->place + kPage, 2, 7);
+    const auto reserved = channel.reserve(request_for(0, 2, 7));
+    expect(reserved.has_value(), "there is room");
+    is_refused(reserved->place, 2, 8);
+    is_refused(reserved->place, 1, 7);
+    is_refused(reserved->place + kPage, 2, 7);
     is_refused(0, 2, 7);
     is_refused(~std::uint64_t{0}, 2, 7);
     // Until all is taken.
     std::vector<std::unique_ptr<Channel>> all;
-    while (auto another = channel.plant(request_for(0, 2, 9))) {
+    while (auto another = channel.reserve(request_for(0, 2, 9))) {
       all.push_back(std::move(another->channel));
       expect(all.size() < 10000, "it is full some day");
     }
@@ -242,7 +242,7 @@ TEST_CASE("nursery: what is not there, or of another group, is refused", "[shm]"
   }));
 }
 
-TEST_CASE("nursery: data without memory for it is a resource error that names the rank, not a signal", "[shm]") {
+TEST_CASE("pool: data without memory for it is a resource error that names the rank, not a signal", "[shm]") {
   const TempDir mount_point;
   // Room for the first group without its rings, which are not used, and for a second that moves few bytes.
   const std::size_t room = Segment::first_bytes_for(2) - 2 * Segment::ring_bytes_for(2) + (128 << 10);
@@ -280,7 +280,7 @@ TEST_CASE("nursery: data without memory for it is a resource error that names th
   });
 }
 
-TEST_CASE("nursery: the memory of a group that was used goes back to the machine", "[shm]") {
+TEST_CASE("pool: the memory of a group that was used goes back to the machine", "[shm]") {
   const auto fd = shm_backend::make_memfd();
   const auto root = Segment::create(fd.get(), 2, 1);
   const auto taken = [&] {
@@ -290,9 +290,9 @@ TEST_CASE("nursery: the memory of a group that was used goes back to the machine
   };
   std::size_t before = 0;
   for (int round = 0; round < 5; ++round) {
-    auto first = Segment::plant(root, 2, 5);
+    auto first = Segment::reserve(root, 2, 5);
     REQUIRE(first != nullptr);
-    auto second = Segment::planted(root, first->place_in_nursery(), 2, 5);
+    auto second = Segment::open(root, first->place_in_pool(), 2, 5);
     if (round == 0) before = taken();
     CHECK(first->claim_slots(0, 0, first->area().slot_bytes()) == first->area().slot_bytes());
     CHECK(second->claim_ring(1, 0, 0, 5000) >= 5000);

@@ -1,4 +1,4 @@
-#include "backend/shm/segment/nursery.hpp"
+#include "backend/shm/segment/pool.hpp"
 
 #include <sys/mman.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kUnitPage = 4096;
 // How many of the largest groups find room at the same time; fewer where that would be more addresses than this.
-constexpr std::size_t kLargestGroups = 16, kMostNursery = std::size_t{8} << 30;
+constexpr std::size_t kLargestGroups = 16, kMostPool = std::size_t{8} << 30;
 
 // Zeros them. Their memory goes back to the machine, unless the kernel refuses.
 void clear(std::byte* begin, std::size_t bytes) noexcept {
@@ -26,28 +26,28 @@ std::size_t pages_of(std::size_t bytes) noexcept {
 
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
-std::size_t Nursery::bytes_for(std::size_t bytes) noexcept {
-  const std::size_t groups = std::clamp<std::size_t>(kMostNursery / bytes, 1, kLargestGroups);
+std::size_t Pool::bytes_for(std::size_t bytes) noexcept {
+  const std::size_t groups = std::clamp<std::size_t>(kMostPool / bytes, 1, kLargestGroups);
   // A group begins and ends with a whole unit, and has some pages that a segment with a mapping of its own has not.
   const std::size_t units = kUnits / groups - 1;
   const std::size_t unit = pages_of((bytes + units - 1) / units) * kUnitPage;
   return pages_of((kUnits + 1) * sizeof(State)) * kUnitPage + kUnits * unit;
 }
 
-Nursery::Nursery(std::byte* base, std::size_t bytes) noexcept : base_(base), bytes_(bytes) {
+Pool::Pool(std::byte* base, std::size_t bytes) noexcept : base_(base), bytes_(bytes) {
   unit_bytes_ = (bytes - pages_of((kUnits + 1) * sizeof(State)) * kUnitPage) / kUnits;
 }
 
-bool Nursery::holds(std::size_t place, std::size_t bytes) const noexcept {
+bool Pool::holds(std::size_t place, std::size_t bytes) const noexcept {
   return exists() && place >= bytes_ - kUnits * unit_bytes_ && place < bytes_ && bytes <= bytes_ - place;
 }
 
-std::size_t Nursery::kept_pages(std::size_t unit_of_run, std::size_t kept) const noexcept {
+std::size_t Pool::kept_pages(std::size_t unit_of_run, std::size_t kept) const noexcept {
   const std::size_t before = unit_of_run * unit_bytes_;
   return kept <= before ? 0 : pages_of(std::min(kept - before, unit_bytes_));
 }
 
-std::optional<std::size_t> Nursery::take(std::size_t bytes, std::size_t kept) const noexcept {
+std::optional<std::size_t> Pool::take(std::size_t bytes, std::size_t kept) const noexcept {
   if (!exists()) return std::nullopt;
   const std::size_t wanted = units_of(bytes);
   std::array<std::uint32_t, kUnits> dirty;
@@ -78,7 +78,7 @@ std::optional<std::size_t> Nursery::take(std::size_t bytes, std::size_t kept) co
   return std::nullopt;
 }
 
-void Nursery::give_back(std::size_t place, std::size_t bytes, std::size_t kept, bool used) const noexcept {
+void Pool::give_back(std::size_t place, std::size_t bytes, std::size_t kept, bool used) const noexcept {
   const std::size_t begin = (place - (bytes_ - kUnits * unit_bytes_)) / unit_bytes_;
   const std::size_t first = pages_of(kept) * kUnitPage;
   if (used && bytes > first) clear(at(place) + first, pages_of(bytes - first) * kUnitPage);
