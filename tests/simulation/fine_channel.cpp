@@ -79,8 +79,6 @@ class FineChannel : public Channel, public backend::ImmediateOps, public backend
   bool receive_immediate(int peer, std::uint64_t slot, TensorView data) noexcept override {
     return is_small(data) && extras_.take_at_once(peer, slot, data);
   }
-  bool begin_immediate(const Request& /*request*/) noexcept override { return false; }
-  bool end_immediate(const Request& /*request*/) noexcept override { return false; }
 
   // Nothing is held back.
   std::optional<int> look(Ticket ticket) override { return test(ticket); }

@@ -30,14 +30,31 @@ class COL_MODULE_EXPORT ImmediateOps {
   // operation of this rank is in flight in the channel, and `peer` is another rank of the group.
   virtual bool send_immediate(int peer, std::uint64_t slot, ConstTensorView data) noexcept = 0;
   virtual bool receive_immediate(int peer, std::uint64_t slot, TensorView data) noexcept = 0;
-  // The first part of Channel::native(), for a request that it has run before, at the same place in memory and with
-  // another fingerprint. Waits for nobody. If it returns true, end_immediate() or native() of the same request has to
-  // be called next. If it returns false, it has done nothing. Requires: no operation of this rank is in flight in the
-  // channel.
-  virtual bool begin_immediate(const Request& request) noexcept = 0;
+};
+
+// The channel's part of a collective that comes again, with the same buffers: what it has decided about it. Once the
+// channel is gone, it may only be destroyed.
+class COL_MODULE_EXPORT PreparedNative {
+ public:
+  virtual ~PreparedNative() = default;
+  // The first part of Channel::native(), for its request with another fingerprint. Waits for nobody. If it returns
+  // true, end() or native() of the same request has to be called next. If it returns false, it has done nothing.
+  // Requires: no operation of this rank is in flight in the channel.
+  virtual bool begin() noexcept = 0;
   // The second part, as far as peers are there in a moment. If it returns false, native() of the same request has to be
-  // called next, and says what is wrong. Requires: begin_immediate() has returned true.
-  virtual bool end_immediate(const Request& request) noexcept = 0;
+  // called next, and says what is wrong. Requires: begin() has returned true.
+  virtual bool end() noexcept = 0;
+  // As Channel::start_native() of its request.
+  virtual Ticket start() = 0;
+};
+
+// For channels that can prepare native entries.
+class COL_MODULE_EXPORT PrepareOps {
+ public:
+  virtual ~PrepareOps() = default;
+  // Null if there is nothing that could be prepared. Requires: the request stays in its place, with all that it refers
+  // to, as long as the prepared part is used; of it, only the fingerprint changes.
+  virtual std::unique_ptr<PreparedNative> prepare(const Request& request) = 0;
 };
 
 // For channels that move large messages in parts. Both ends can then work with the first parts while the

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <col/device.hpp>
+
 #include "backend/factories.hpp"
 #include "backend/module.hpp"
 #include "core/env.hpp"

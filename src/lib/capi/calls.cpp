@@ -55,6 +55,42 @@ int32_t col_start(col_group* group, const col_call* call, const col_options* opt
   return started(group, work, error, [&](col::Group& its) { return its.start(call_of(call), options_of(options)); });
 }
 
+int32_t col_prepare(col_group* group, const col_call* call, const col_options* options, col_prepared** prepared,
+                    col_error** error) {
+  return guarded(error, [&] {
+    col_prepared*& made = result(prepared, "prepared");
+    auto handle = std::make_unique<col_prepared>();
+    handle->value = required(group, "group").value.prepare(call_of(call), options_of(options));
+    made = handle.release();
+  });
+}
+
+int32_t col_prepared_start(col_prepared* prepared, col_error** error) {
+  return guarded(error, [&] { required(prepared, "prepared").value.start(); });
+}
+
+int32_t col_prepared_wait(col_prepared* prepared, col_error** error) {
+  return guarded(error, [&] { required(prepared, "prepared").value.wait(); });
+}
+
+int32_t col_prepared_wait_for(col_prepared* prepared, int64_t timeout_ns, int32_t* ended, col_error** error) {
+  return guarded(error, [&] {
+    std::int32_t& has_ended = result(ended, "ended");
+    has_ended = required(prepared, "prepared").value.wait_for(duration_of(timeout_ns, "timeout_ns")) ? 1 : 0;
+  });
+}
+
+int32_t col_prepared_test(col_prepared* prepared, int32_t* ended, col_error** error) {
+  return guarded(error, [&] {
+    std::int32_t& has_ended = result(ended, "ended");
+    has_ended = required(prepared, "prepared").value.test() ? 1 : 0;
+  });
+}
+
+void col_prepared_free(col_prepared* prepared) {
+  delete prepared;
+}
+
 int32_t col_send(col_group* group, const col_tensor* data, int32_t destination, const col_options* options,
                  col_error** error) {
   return guarded(error,

@@ -33,3 +33,7 @@ struct col_group {
 struct col_work {
   col::Work value;
 };
+
+struct col_prepared {
+  col::PreparedCall value;
+};

@@ -16,7 +16,7 @@ import atexit
 
 from . import _col
 from ._col import (
-    Context, Group, Message, Op, StoreServer, Work, alloc, finalize, init, premul_sum, user_op, wait_all, wait_any,
+    Context, Group, Message, Op, PreparedCall, StoreServer, Work, alloc, finalize, init, premul_sum, user_op, wait_all, wait_any,
 )
 from .awaiting import await_work
 from .errors import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Aborted", "AlreadyInitialized", "Context", "Error", "Group", "Internal", "InvalidArgument", "IoError", "Message", "Mismatch",
-    "NotInitialized", "Op", "PeerLost", "RankFailed", "Ranks", "ReduceOp", "Resource", "StoreServer", "Timeout", "Unavailable",
+    "NotInitialized", "Op", "PeerLost", "PreparedCall", "RankFailed", "Ranks", "ReduceOp", "Resource", "StoreServer", "Timeout", "Unavailable",
     "Work", "allgather", "alloc", "allreduce", "alltoall", "barrier", "broadcast", "destroy_collective_group", "finalize", "gather",
     "get_collective_group_size", "get_group", "get_rank", "gloo_available", "init", "init_collective_group",
     "is_group_initialized", "nccl_available", "plan", "premul_sum", "ranks", "recv", "reduce", "reducescatter", "run",

@@ -10,6 +10,7 @@
 #include "gil.hpp"
 #include "methods.hpp"
 #include "tensor.hpp"
+#include "prepared.hpp"
 #include "work.hpp"
 
 namespace col::python {
@@ -123,9 +124,7 @@ class CollectiveCall {
   WorkObject start() {
     WorkObject::Parts parts;
     // First: nothing may fail between the start and the handle that keeps them.
-    for (const Tensor* tensor : {&in_, &out_})
-      if (tensor->object != nullptr) parts.buffers.push_back(Buffer::of(*tensor));
-    if (made_) parts.buffers.push_back({made_, {}});
+    parts.buffers = buffers();
     try {
       parts.work = without_gil([this] { return group_.start(call_, options_); });
     } catch (const Error&) {
@@ -136,7 +135,26 @@ class CollectiveCall {
     return {std::move(parts), std::move(result_)};
   }
 
+  PreparedObject prepare() {
+    PreparedCall prepared;
+    try {
+      prepared = group_.prepare(call_, options_);
+    } catch (const Error&) {
+      operation_.rethrow();
+      throw;
+    }
+    return {std::move(prepared), buffers(), std::move(operation_), std::move(result_)};
+  }
+
  private:
+  std::vector<Buffer> buffers() const {
+    std::vector<Buffer> all;
+    for (const Tensor* tensor : {&in_, &out_})
+      if (tensor->object != nullptr) all.push_back(Buffer::of(*tensor));
+    if (made_) all.push_back({made_, {}});
+    return all;
+  }
+
   PyObject* require(Name name) const {
     PyObject* const value = arguments_[name];
     return value == nullptr ? Py_None : value;  // which is no tensor, and is refused as such
@@ -223,6 +241,20 @@ PyObject* collective(PyObject* self, PyObject* const* args, Py_ssize_t count, Py
   });
 }
 
+// prepare("allreduce", x, op="max"): the arguments of the collective, behind its name.
+PyObject* prepare(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keyword_names) {
+  return guarded([&] {
+    if (count == 0 || PyUnicode_Check(args[0]) == 0)
+      refuse("prepare: name the collective first, and then its arguments: prepare(\"allreduce\", x)");
+    const Collective which = collective_from_string(nb::cast<std::string>(nb::handle(args[0])));
+    if (row_of(which).is_message) refuse("prepare: " + std::string(row_of(which).name) + " is no collective");
+    const Signature& signature = signature_of(which, true);
+    const Arguments arguments(signature, args + 1, count - 1, keyword_names);
+    CollectiveCall call(*nb::inst_ptr<Group>(self), which, signature, arguments);
+    return nb::cast(call.prepare()).release().ptr();
+  });
+}
+
 template <std::size_t... I>
 void add_all(MethodTable& table, std::index_sequence<I...>) {
   (table.add(signature_of(static_cast<Collective>(I), false), collective<I, false>, kDocs[I]), ...);
@@ -235,6 +267,12 @@ void add_all(MethodTable& table, std::index_sequence<I...>) {
 
 void add_collectives(MethodTable& table) {
   add_all(table, std::make_index_sequence<kMethodCount>());
+  static const Signature kPrepare{.function = "prepare"};
+  table.add(kPrepare, prepare,
+            "prepare(collective, *args, **kwargs) -> PreparedCall\n\n"
+            "Prepares a collective that comes again with the same buffers: prepare(\"allreduce\", x, op=\"max\"). The "
+            "arguments are those of the method of that name, and are checked now. Local: no other rank takes part, and "
+            "nothing blocks. It meets the i-forms of ranks that have not prepared theirs.");
 }
 
 }  // namespace col::python

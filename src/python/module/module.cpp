@@ -17,6 +17,7 @@
 #include "operators.hpp"
 #include "plan.hpp"
 #include "store_server.hpp"
+#include "prepared.hpp"
 #include "work.hpp"
 
 namespace nb = nanobind;
@@ -34,6 +35,7 @@ NB_MODULE(_col, module) {
   });
   py::bind_operators(module);
   py::bind_work(module);
+  py::bind_prepared(module);
   py::bind_messages(module);
   auto group = py::bind_group(module);
   py::add_families(group);

@@ -33,6 +33,9 @@ static void check_call(const rank_place* at, col_call call, const char* words) {
   col_work* work = (col_work*)&call;
   FAILS(col_start(at->world, &call, NULL, &work, &error), COL_ERROR_INVALID_ARGUMENT, words);
   CHECK(work == NULL);
+  col_prepared* prepared = (col_prepared*)&call;
+  FAILS(col_prepare(at->world, &call, NULL, &prepared, &error), COL_ERROR_INVALID_ARGUMENT, words);
+  CHECK(prepared == NULL);
 }
 
 static void check_calls(const rank_place* at) {

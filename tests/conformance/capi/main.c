@@ -16,6 +16,7 @@ int main(void) {
       {"groups", test_groups},
       {"messages", test_messages},
       {"operators", test_operators},
+      {"prepared", test_prepared},
       {"works", test_works},
   };
   for (size_t i = 0; i < sizeof tests / sizeof *tests; ++i) {

@@ -43,6 +43,7 @@ void test_failures(void);
 void test_groups(void);
 void test_messages(void);
 void test_operators(void);
+void test_prepared(void);
 void test_works(void);
 
 #endif

@@ -3,7 +3,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <limits>
+#include <memory>
 #include <new>
+#include <vector>
 
 #include <col/channel.hpp>
 #include <col/col.hpp>
@@ -50,10 +52,16 @@ void operator delete[](void* memory, std::size_t) noexcept {
   std::free(memory);
 }
 
-TEST_CASE("executor: the steady state allocates nothing", "[exec]") {
+namespace {
+
+constexpr int kRanks = 3;
+
+// Makes the calls of a group over shared memory, whose channel does not allocate either, again and again: `prepare`
+// returns what makes them. Checks that they allocate nothing, once they have been made before.
+template <class Prepare>
+void check_no_allocation(Prepare prepare) {
   const auto* factory = col::find_backend("shm");
-  if (factory == nullptr || factory->unavailable_reason()) return;  // the channel must not allocate either
-  constexpr int kRanks = 3;
+  if (factory == nullptr || factory->unavailable_reason()) return;
   constexpr int kAttempts = 5;
   // A wait that takes long, as on a busy machine, looks for the reason, and allocates: one attempt without is enough.
   std::atomic<long> before{0}, least{std::numeric_limits<long>::max()};
@@ -61,14 +69,9 @@ TEST_CASE("executor: the steady state allocates nothing", "[exec]") {
     col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = kRanks, .backend_name = "shm"});
     std::vector<float> data(1000, 1.0F), out(1000);
     std::vector<col::bfloat16> half(500);
+    const auto once = prepare(group, data, out, half);
     const auto calls = [&] {
-      for (int i = 0; i < 20; ++i) {
-        group.allreduce(data, out, {.algorithm = "ring"});
-        group.allreduce(data, out);
-        group.allreduce(half);
-        group.broadcast(out, {.root = 1});
-        group.barrier();
-      }
+      for (int i = 0; i < 20; ++i) once();
     };
     calls();
     calls();
@@ -84,4 +87,39 @@ TEST_CASE("executor: the steady state allocates nothing", "[exec]") {
   INFO(show(outcomes));
   CHECK(all_good(outcomes));
   CHECK(least == 0);
+}
+
+}  // namespace
+
+TEST_CASE("executor: the steady state allocates nothing", "[exec]") {
+  check_no_allocation([](col::Group& group, auto& data, auto& out, auto& half) {
+    return [&] {
+      group.allreduce(data, out, {.algorithm = "ring"});
+      group.allreduce(data, out);
+      group.allreduce(half);
+      group.broadcast(out, {.root = 1});
+      group.barrier();
+    };
+  });
+}
+
+TEST_CASE("prepared calls: a start allocates nothing", "[exec]") {
+  check_no_allocation([](col::Group& group, auto& data, auto& out, auto& half) {
+    struct Calls {
+      col::PreparedCall ring, sum, broadcast;
+    };
+    auto calls = std::make_shared<Calls>();
+    const col::Call sum{.collective = col::Collective::allreduce, .in = data, .out = out};
+    calls->ring = group.prepare(sum, {.algorithm = "ring"});
+    calls->sum = group.prepare(sum);
+    calls->broadcast = group.prepare({.collective = col::Collective::broadcast, .out = half}, {.root = 1});
+    return [calls] {
+      calls->ring.start();
+      calls->broadcast.start();
+      calls->ring.wait();
+      calls->sum.start();
+      calls->sum.wait();
+      calls->broadcast.wait();
+    };
+  });
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <col/col.hpp>
+#include <col/device.hpp>
 
 #include "colcheck/engine/special_inputs.hpp"
 #include "support/catch.hpp"

@@ -14,6 +14,8 @@ struct Again {
   Collective collective = Collective::barrier;
   int count = 0, root = 0;
   ReduceOp op = ReduceOp::sum;
+
+  bool operator==(const Again&) const = default;
 };
 
 inline std::int32_t input_of(int rank, int i, int step) {
@@ -76,9 +78,12 @@ class AgainPart {
     request_.op = call.op;
     request_.root = call.root;
     request_.fingerprint = fingerprint;
+    is_again_ = call == call_;
     call_ = call, step_ = step;
     return request_;
   }
+  // Whether that call was the one before, too.
+  bool is_again() const { return is_again_; }
   // Whether the result of that call is there.
   bool is_right() const {
     for (std::size_t i = 0; i < request_.out.count; ++i) {
@@ -93,6 +98,7 @@ class AgainPart {
   Request request_;
   Again call_;
   int step_ = 0;
+  bool is_again_ = false;
 };
 
 }  // namespace col::test

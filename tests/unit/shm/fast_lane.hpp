@@ -106,13 +106,15 @@ class FastLane {
           heap("g", number, all.size_),
           collectives(kName, *all.segment_, heap, number, *this),
           started(kMostCalls, AgainPart(number, all.size_, kMost)),
-          places(kPlaces, AgainPart(number, all.size_, kMost)) {}
+          places(kPlaces, AgainPart(number, all.size_, kMost)),
+          prepared(kPlaces) {}
     void attend() override { all_.fibers_->wait(); }
     inline static const std::string kName = "g";
     FastLane& all_;
     shm_backend::SymmetricHeap heap;
     Collectives collectives;
     std::vector<AgainPart> started, places;
+    std::vector<std::unique_ptr<typename Collectives::Prepared>> prepared;  // for the last call of each place
   };
 
   std::vector<int> run_once(const std::vector<LaneCall>& calls, std::vector<int>& choices) {
@@ -154,15 +156,20 @@ class FastLane {
         rank.collectives.move_on();
         continue;
       }
-      if (way == Way::at_once && rank.collectives.begin_immediate(request)) {
+      auto& prepared = rank.prepared[static_cast<std::size_t>(calls[i].place)];
+      if (way == Way::at_once && part.is_again() && prepared != nullptr && rank.collectives.begin(*prepared)) {
         ++begun_;
         fibers_->pass();
-        if (rank.collectives.end_immediate(request))
+        if (rank.collectives.end(*prepared))
           ++ended_;
         else
           rank.collectives.run(request, wait);
       } else {
         rank.collectives.run(request, wait);
+      }
+      if (!part.is_again()) {
+        const auto known = rank.collectives.prepare(request);
+        prepared = known ? std::make_unique<typename Collectives::Prepared>(*known) : nullptr;
       }
       if (!part.is_right()) found("a wrong result");
       fibers_->pass();

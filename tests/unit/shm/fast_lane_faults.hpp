@@ -6,7 +6,7 @@
 
 namespace col::test {
 
-inline constexpr int kLaneFaults = 14;
+inline constexpr int kLaneFaults = 13;
 
 // What fast_lane.hpp finds with fault number `fault`, from 1; 0: none is planted.
 std::string problem_with(int fault, std::uint64_t seed);

@@ -8,26 +8,25 @@ take "$1"
 # 1: begins beside calls that are in flight. 2: does not count the call.
 plant 'if (head_ != nullptr || !queue_.empty() || conflict_) return false;' \
   'if ((!FAULT && (head_ != nullptr || !queue_.empty())) || conflict_) return false;'
-plant $'  ++made_;\n  begun_ = &request;' $'  if (!FAULT) ++made_;\n  begun_ = &request;'
+plant $'  ++made_;\n  begun_ = prepared.request;' $'  if (!FAULT) ++made_;\n  begun_ = prepared.request;'
 # 3: forgets that the call has begun. 4: remembers it for ever.
-plant $'  begun_ = &request;\n' $'  if (!FAULT) begun_ = &request;\n'
+plant $'  begun_ = prepared.request;\n' $'  if (!FAULT) begun_ = prepared.request;\n'
 plant 'if (std::exchange(begun_, nullptr) == &request)' \
   'if ((FAULT ? begun_ : std::exchange(begun_, nullptr)) == &request)'
-# 5 to 7: takes another call for the one that it remembers.
-plant 'a.count == b.count' '(FAULT || a.count == b.count)'
-plant 'collective == again.collective' '(FAULT || collective == again.collective)'
-plant 'root == again.root' '(FAULT || root == again.root)'
-# 8: does not move its own block. 9: takes the way of another call. 10: uses a step again.
-plant 'if (!own_comes_last_) moving_->move_own();' 'if (!own_comes_last_ && !FAULT) moving_->move_own();'
-plant 'begin_course(Part::slots, known.pattern,' 'begin_course(Part::slots, FAULT ? course_.pattern() : known.pattern,'
+# 5: never moves the own block that comes last. 6: cuts it into other steps.
+plant 'if (route_->own_comes_last) route_' 'if (route_->own_comes_last && !FAULT) route_'
+plant 'route.pattern, route.movement.steps()' 'route.pattern, FAULT ? 1 : route.movement.steps()'
+# 7: does not move its own block. 8: takes the pattern of another call. 9: uses a step again.
+plant 'if (!route.own_comes_last) route.movement' 'if (!route.own_comes_last && !FAULT) route.movement'
+plant 'begin_course(Part::slots, route.pattern,' 'begin_course(Part::slots, FAULT ? course_.pattern() : route.pattern,'
 plant 'next_step_ += steps;' 'next_step_ += FAULT && begun_ != nullptr ? steps - 1 : steps;'
 
-# 11: a call that ends at once stays begun. 12: it ends before its peers have come.
+# 10: a call that ends at once stays begun. 11: it ends before its peers have come.
 plant $'    return false;\n  }\n  begun_ = nullptr;' $'    return false;\n  }\n  if (!FAULT) begun_ = nullptr;'
 plant 'has_looked_ = !conflict_;' 'has_looked_ = !conflict_; if (FAULT) return true;'
-# 13: does not wait before it uses a place again.
+# 12: does not wait before it uses a place again.
 plant 'const std::uint64_t reuse = ' 'const std::uint64_t reuse = FAULT ? 2 * kHeaders : '
-# 14: takes a whole slot for a header.
-plant 'known.bytes);' 'FAULT ? 0 : known.bytes);'
+# 13: takes a whole slot for a header.
+plant $'route.movement.slot_bytes());\n}' $'FAULT ? 0 : route.movement.slot_bytes());\n}'
 
 give "$2"

@@ -43,8 +43,6 @@ class HostsChannel final : public Channel, public backend::ImmediateOps, public 
   // To neighbours only; the wire has operations for all messages.
   bool send_immediate(int peer, std::uint64_t slot, ConstTensorView data) noexcept override;
   bool receive_immediate(int peer, std::uint64_t slot, TensorView data) noexcept override;
-  bool begin_immediate(const Request& /*request*/) noexcept override { return false; }
-  bool end_immediate(const Request& /*request*/) noexcept override { return false; }
   void abort(const Error& cause) noexcept override;
   bool can_draft() const override;
   std::unique_ptr<backend::Draft> draft(const ConnectRequest& request, std::span<const int> ranks) override;

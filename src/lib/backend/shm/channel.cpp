@@ -59,7 +59,7 @@ std::string what_is_awaited(bool sending, int peer) {
 ShmChannel::ShmChannel(std::string group, int rank, std::shared_ptr<Segment> segment,
                        std::optional<std::uint32_t> quota, Names names)
     : Channel(
-          {.immediate = this, .parts = this, .allocation = this, .common_memory = this, .reasons = this, .near = this}),
+          {.immediate = this, .prepares = this, .parts = this, .allocation = this, .common_memory = this, .reasons = this, .near = this}),
       group_(std::move(group)),
       rank_(rank),
       names_(std::move(names)),
@@ -158,6 +158,27 @@ bool ShmChannel::receive_immediate(int peer, std::uint64_t slot, TensorView data
     pause_briefly();
   }
   return false;
+}
+
+class ShmChannel::Prepared final : public backend::PreparedNative {
+ public:
+  Prepared(ShmChannel& channel, const Collectives::Prepared& call) : channel_(channel), call_(call) {}
+
+  bool begin() noexcept override { return channel_.is_usable() && channel_.collectives_.begin(call_); }
+  bool end() noexcept override { return channel_.is_usable() && channel_.collectives_.end(call_); }
+  Ticket start() override {
+    return channel_.natively("native", [&] { return Ticket{kNativeTicket | channel_.collectives_.start(call_)}; });
+  }
+
+ private:
+  ShmChannel& channel_;
+  const Collectives::Prepared call_;
+};
+
+std::unique_ptr<backend::PreparedNative> ShmChannel::prepare(const Request& request) {
+  enter("prepare");
+  const auto call = collectives_.prepare(request);
+  return call ? std::make_unique<Prepared>(*this, *call) : nullptr;
 }
 
 Ticket ShmChannel::post_filling_send(int peer, std::uint64_t slot, ConstTensorView data,

@@ -22,6 +22,7 @@ namespace col::shm_backend {
 
 class ShmChannel final : public Channel,
                          public backend::ImmediateOps,
+                         public backend::PrepareOps,
                          public backend::PartsOps,
                          public backend::AllocationOps,
                          public backend::CommonMemoryOps,
@@ -40,12 +41,7 @@ class ShmChannel final : public Channel,
   Ticket post_recv(int peer, std::uint64_t slot, TensorView data) override;
   bool send_immediate(int peer, std::uint64_t slot, ConstTensorView data) noexcept override;
   bool receive_immediate(int peer, std::uint64_t slot, TensorView data) noexcept override;
-  bool begin_immediate(const Request& request) noexcept override {
-    return is_usable() && collectives_.begin_immediate(request);
-  }
-  bool end_immediate(const Request& request) noexcept override {
-    return is_usable() && collectives_.end_immediate(request);
-  }
+  std::unique_ptr<backend::PreparedNative> prepare(const Request& request) override;
   Ticket post_filling_send(int peer, std::uint64_t slot, ConstTensorView data,
                            std::function<std::uint64_t()> filled) override;
   std::uint64_t moved(Ticket ticket) override { return find(ticket).moved; }
@@ -68,6 +64,8 @@ class ShmChannel final : public Channel,
   void ring() noexcept override;
 
  private:
+  class Prepared;
+
   void attend() override;
   void enter(const char* call) const;
   bool is_usable() const noexcept { return !fork_guard_.is_forked_child() && !cause_.is_set(); }

@@ -95,6 +95,7 @@ void Pending::reset() {
   out_counts.clear();
   decision.reset();
   learned_plan.reset();
+  prepared.reset();
   ticket.reset();
   channel = nullptr;
   stream = {};

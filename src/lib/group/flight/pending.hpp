@@ -15,6 +15,7 @@
 #include <col/device.hpp>
 #include <col/group.hpp>
 
+#include "backend/capabilities.hpp"
 #include "exec/executor.hpp"
 #include "group/call/operation.hpp"
 #include "group/diagnosis/diagnosis.hpp"
@@ -77,6 +78,7 @@ class Pending : public CollectiveCall {
   exec::Executor executor = {};
   std::vector<std::size_t> learned = {};          // what the decision's lesson brings
   std::shared_ptr<const Plan> learned_plan = {};  // what the lesson leads to, once it has ended
+  std::unique_ptr<backend::PreparedNative> prepared = {};  // of a call that comes again; null: there is none
   std::optional<Ticket> ticket = {};              // of a started native collective, until it has ended
   // Of a call in a graph, which has ended for the host as soon as it is there: for its Work, so that it goes with that.
   // Shared with the channel.

@@ -98,6 +98,42 @@ bool Collectives::begin_again(Pending& known, const Options& options, bool block
 // In the place of one that was made before, which may be used for something else.
 void Collectives::keep(const PendingPtr& pending) {
   flight_.swap_pooled(pending, std::exchange(slot_of(pending->request), pending));
+  prepare_native(*pending);
+}
+
+// The channel's part. Requires: the request stays in its place.
+void Collectives::prepare_native(Pending& pending) {
+  backend::PrepareOps* const channel = lanes_.own().can.prepares;
+  if (channel != nullptr && pending.channel == lanes_.own().channel && !pending.decision->plan)
+    pending.prepared = channel->prepare(pending.request);
+}
+
+PendingPtr Collectives::prepare(const Call& call, const Options& options) {
+  const Use use(access_);
+  core_.check_name(options.group);
+  Request request = request_of(call, options);
+  // The end of a call drops a user's function.
+  if (lanes_.own().channel == nullptr || request.op.kind() == Op::Kind::user) {
+    check(request, core_.shape());
+    return nullptr;
+  }
+  const PendingPtr pending = starter_.prepare(nullptr, std::move(request), options, true);
+  pending->end();
+  if (pending->staging) return nullptr;
+  prepare_native(*pending);
+  return pending;
+}
+
+void Collectives::start_prepared(const PendingPtr& pending, const Options& options) {
+  const Use use(access_);
+  begin_again(*pending, options, false);
+  if (pending->decision->plan) {
+    pending->learned_plan.reset();
+    flight_.launch(pending);
+  } else {
+    starter_.start_native(pending);
+  }
+  flight_.progress_all(Flight::kGlance);
 }
 
 // Where a call is kept that runs natively, by its buffers.

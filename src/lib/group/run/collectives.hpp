@@ -28,6 +28,10 @@ class Collectives {
   void run_on_host(Request request, const Options& options);
   // Null if this rank is alone: the call has ended.
   PendingPtr start(const Call& call, const Options& options);
+  // What start_prepared() begins, as often as wanted, one after the other. It has ended. Null where every start has to
+  // be a call of its own.
+  PendingPtr prepare(const Call& call, const Options& options);
+  void start_prepared(const PendingPtr& pending, const Options& options);
   // From now on, start() collects calls: <col/coalescing.hpp>.
   void begin_scope();
   // Starts them. Returns what ends when all have; null if there are none.
@@ -49,6 +53,7 @@ class Collectives {
   PendingPtr& slot_of(const AnyCall& call);
   bool begin_again(Pending& known, const Options& options, bool blocks);
   void keep(const PendingPtr& pending);
+  void prepare_native(Pending& pending);
 
   // coalesce.cpp
   struct Collected {

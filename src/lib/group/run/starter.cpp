@@ -158,15 +158,13 @@ void Starter::number(Pending& pending) {
 }
 
 bool Starter::begin_immediate(const Pending& pending) {
-  const Lane& own = lanes_.own();
   // A fault strikes at the begin of a call, and calls that are compared first begin after that.
-  return own.can.immediate != nullptr && pending.channel == own.channel && flight_.active().empty() &&
-         core_.fault() == nullptr && !core_.settings().compare_first &&
-         own.can.immediate->begin_immediate(pending.request);
+  return pending.prepared != nullptr && flight_.active().empty() && core_.fault() == nullptr &&
+         !core_.settings().compare_first && pending.prepared->begin();
 }
 
 bool Starter::end_immediate(Pending& pending) {
-  if (!lanes_.own().can.immediate->end_immediate(pending.request)) return false;
+  if (!pending.prepared->end()) return false;
   try {
     flight_.finish(pending);
     flight_.end_record(pending);
@@ -221,7 +219,8 @@ void Starter::start_native(const PendingPtr& pending) {
     flight_.add(pending);
     // All ranks start these in the same order: the copy does not wait for its turn.
     Flight::fetch(*pending, wait);
-    pending->ticket = pending->channel->start_native(pending->request, wait);
+    pending->ticket = pending->prepared != nullptr ? pending->prepared->start()
+                                                   : pending->channel->start_native(pending->request, wait);
     if (pending->request.is_captured && pending->form.asynchronous)
       pending->in_graph = lanes_.gpu_of(pending->channel)->end_of(*pending->ticket, wait);
   } catch (...) {

@@ -50,6 +50,7 @@ class HostWatchOps;
 class ImmediateOps;
 class NearOps;
 class PartsOps;
+class PrepareOps;
 class ReasonOps;
 class WireOps;
 }  // namespace backend
@@ -60,6 +61,7 @@ struct Capabilities {
   DeviceOps* device = nullptr;  // <col/device.hpp>: it moves the memory of a device, and not host memory
   // Those of col's own backends; headers of src/lib/backend have them. A program's backend leaves them null.
   backend::ImmediateOps* immediate = nullptr;         // small messages without an operation
+  backend::PrepareOps* prepares = nullptr;            // its part of a collective that comes again
   backend::PartsOps* parts = nullptr;                 // large messages that move in parts
   backend::AllocationOps* allocation = nullptr;       // memory that the collectives of other ranks reach
   backend::CommonMemoryOps* common_memory = nullptr;  // room for the channels of groups of some ranks

@@ -65,6 +65,7 @@ typedef struct col_store col_store;     /* how ranks find one another */
 typedef struct col_context col_context; /* the place of this process, or thread, in its job */
 typedef struct col_group col_group;     /* a group of ranks */
 typedef struct col_work col_work;       /* an operation that has been started */
+typedef struct col_prepared col_prepared; /* a collective that comes again */
 
 /* ---- Numbers ----------------------------------------------------------------------------------------------------- */
 
@@ -410,6 +411,24 @@ COL_API int32_t col_run(col_group* group, const col_call* call, const col_option
  * structs and lists of counts do not: they may go when this returns. */
 COL_API int32_t col_start(col_group* group, const col_call* call, const col_options* options, col_work** work,
                           col_error** error);
+
+/* ---- Collectives that come again --------------------------------------------------------------------------------- */
+
+/* Prepares a call that comes again with the same buffers, as MPI_Allreduce_init does. Local, and does not block. The
+ * structs and lists of counts may go when this returns; the buffers must stay valid as long as the call is started.
+ * Errors: invalid_argument, not_initialized, unavailable, as of the call itself; resource (no memory for it). See
+ * <col/prepared.hpp>. */
+COL_API int32_t col_prepare(col_group* group, const col_call* call, const col_options* options, col_prepared** prepared,
+                            col_error** error);
+/* Starts it, as col_start() starts a call; it meets that of ranks which have not prepared theirs. Does not block. Errors:
+ * invalid_argument if it is in progress, and those of col_start(). */
+COL_API int32_t col_prepared_start(col_prepared* prepared, col_error** error);
+/* The three as col_work_wait(), col_work_wait_for() and col_work_test(), for the start before; at once if there is none. */
+COL_API int32_t col_prepared_wait(col_prepared* prepared, col_error** error);
+COL_API int32_t col_prepared_wait_for(col_prepared* prepared, int64_t timeout_ns, int32_t* ended, col_error** error);
+COL_API int32_t col_prepared_test(col_prepared* prepared, int32_t* ended, col_error** error);
+/* Frees it. A call in progress goes on, as after col_work_free(). NULL does nothing. */
+COL_API void col_prepared_free(col_prepared* prepared);
 
 /* ---- Messages ---------------------------------------------------------------------------------------------------- */
 /* From one rank to another. Messages between two ranks with equal tags arrive in the order in which they were sent. A

@@ -16,7 +16,7 @@
 //   messages         send, recv, sendrecv, batch
 //   asynchronous     iallreduce, isend, ...: start an operation and return a Work, see <col/work.hpp>
 //   coalesce         several collectives that are started together: one launch on GPUs, see <col/coalescing.hpp>
-//   calls as data    run(Call), start(Call): the core of all collectives above
+//   calls as data    run(Call), start(Call): the core of all collectives above; prepare(Call): see <col/prepared.hpp>
 //   objects          broadcast_object, send_object, ...: strings, structs and vectors of any length
 //   memory           alloc(): buffers that the ranks of a node share
 //   sub-groups       split, subgroup, dup, and shrink after the loss of a rank
@@ -88,6 +88,7 @@
 #include <col/plan.hpp>
 #include <col/store.hpp>
 #include <col/types.hpp>
+#include <col/prepared.hpp>  // IWYU pragma: export
 #include <col/work.hpp>  // IWYU pragma: export
 
 namespace col {
@@ -286,6 +287,10 @@ class COL_EXPORT Group {
   // method of that name requires. A send or a recv is invalid_argument.
   void run(const Call& call, const Options& options = {});
   Work start(const Call& call, const Options& options = {});
+  // Prepares a call that comes again with the same buffers: see <col/prepared.hpp>. Local, and does not block. Makes the
+  // checks of the call, and throws what they throw; resource if there is no memory for it. `call` may name lists of
+  // counts, which are copied; the buffers must stay valid as long as calls are started.
+  PreparedCall prepare(const Call& call, const Options& options = {});
 
   // ---- Objects ------------------------------------------------------------------------------------------------------
   // An object is a value of a trivially copyable type, a std::string, or a std::vector of a trivially copyable type.

@@ -91,7 +91,7 @@ bool needs_gpu(const CellSpec& spec) {
 }
 
 std::string_view to_string(Cadence cadence) {
-  return cadence == Cadence::isolated ? "isolated" : "stream";
+  return cadence == Cadence::isolated ? "isolated" : cadence == Cadence::stream ? "stream" : "prepared";
 }
 
 std::string_view to_string(CacheState cache) {
@@ -232,7 +232,7 @@ std::string text_of(const CellSpec& spec) {
   text += fmt::format(" over {}", spec.backend);
   if (spec.pair) text += fmt::format(", ranks {} and {}", spec.pair->first, spec.pair->second);
   if (spec.in_place) text += ", in place";
-  if (spec.cadence == Cadence::stream) text += ", stream";
+  if (spec.cadence != Cadence::isolated) text += fmt::format(", {}", to_string(spec.cadence));
   if (!spec.groups.empty()) text += fmt::format(", groups {}", spec.groups);
   return text;
 }

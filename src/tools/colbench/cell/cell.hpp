@@ -61,8 +61,8 @@ bool is_message(Operation operation);  // pingpong, oneway, bidirectional
 bool has_in_place(Operation operation);
 
 // isolated: every operation starts from rest, at a common time. stream: one operation after the other, without waiting
-// in between.
-enum class Cadence : std::uint8_t { isolated, stream };
+// in between. prepared: as isolated, but the start and the end of a call that was prepared before.
+enum class Cadence : std::uint8_t { isolated, stream, prepared };
 // hot: the same buffers every time. cold: their cache lines are flushed before every operation. rotate: different
 // buffers in turn, which together are larger than the caches.
 enum class CacheState : std::uint8_t { hot, cold, rotate };

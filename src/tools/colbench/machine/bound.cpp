@@ -165,7 +165,7 @@ Bound bound_within_node(const CellSpec& spec, const Machine& machine, int cpus) 
     bound.calibrations = level->calibrations;
   }
   // Messages in a window need no answer each.
-  const bool waits = (is_message(spec.operation) ? 2 : group_size_of(spec)) > 1 && spec.cadence == Cadence::isolated &&
+  const bool waits = (is_message(spec.operation) ? 2 : group_size_of(spec)) > 1 && spec.cadence != Cadence::stream &&
                      spec.operation != Operation::oneway && spec.operation != Operation::bidirectional;
   if (!waits) return bound;
   const int active = is_message(spec.operation) ? 2 : spec.ranks;
@@ -228,7 +228,7 @@ Bound network_bound(const CellSpec& spec, const Machine& machine, bool common_st
   // A rank that leaves the barrier later than the sender counts that much less.
   if (!common_start && !waits_for_all) bound.seconds = std::max(0.0, bound.seconds - message);
   // In a stream, and in a window, the next message does not wait for this one to arrive.
-  const bool waits = spec.cadence == Cadence::isolated && spec.operation != Operation::oneway &&
+  const bool waits = spec.cadence != Cadence::stream && spec.operation != Operation::oneway &&
                      spec.operation != Operation::bidirectional && (common_start || waits_for_all);
   if (!waits || message <= bound.seconds) return bound.seconds > 0 ? bound : Bound{};
   return {.seconds = message,

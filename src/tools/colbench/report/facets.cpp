@@ -76,7 +76,7 @@ std::string value_of(const Cell& cell, Facet facet) {
     case Facet::place:
       return spec.in_place ? "in" : "out";
     case Facet::cadence:
-      return spec.cadence == Cadence::stream ? "stream" : "isol";
+      return spec.cadence == Cadence::isolated ? "isol" : std::string(to_string(spec.cadence));
     case Facet::cache:
       return std::string(to_string(spec.cache));
     case Facet::groups:

@@ -60,7 +60,7 @@ void fields(CellSpec& spec, Visit& visit) {
   visit("bytes", bytes, kSizeInJson);
   visit("ranks", ranks, core::within(1, kMostInJson));
   visit("in_place", in_place);
-  visit("cadence", cadence, core::Named{Cadence::stream, to_string});
+  visit("cadence", cadence, core::Named{Cadence::prepared, to_string});
   visit("cache", cache, core::Named{CacheState::rotate, to_string});
   visit("groups", groups, core::TextOrNull());
   visit("pair", pair, kRankInJson);

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -70,6 +72,7 @@ class CollectiveWorkload : public Workload {
       set_->first.flush();
       set_->second.flush();
     }
+    if (spec_.cadence == Cadence::prepared) prepare_call();
   }
 
   void run() override {
@@ -293,7 +296,9 @@ class CollectiveWorkload : public Workload {
     return out_buffer().view(out_offset(), static_cast<std::size_t>(blocks) * count_, spec_.dtype);
   }
 
+  col::Call next_call() const;
   void call();
+  void prepare_call();
 
   Group group_;
   const CellSpec spec_;
@@ -308,6 +313,9 @@ class CollectiveWorkload : public Workload {
   Set* set_ = nullptr;
   std::unique_ptr<DeviceTimer> timer_;  // null: what is timed does not run in a stream
   std::vector<Work> works_;             // between the timer's two events
+  // For cadence prepared: by set of buffers and root, as far as they have come up.
+  std::map<std::pair<const Set*, int>, PreparedCall> prepared_;
+  PreparedCall* next_prepared_ = nullptr;  // one of them
   int root_ = 0;
   std::uint64_t epoch_ = 0;
   bool fresh_ = true;
@@ -316,23 +324,39 @@ class CollectiveWorkload : public Workload {
   std::vector<std::size_t> renewed_;  // in place: where it is not of epoch 0
 };
 
-// Blocking; with a timer only begun, so that its second event is right behind the work and not behind the host's look
-// at its end.
-void CollectiveWorkload::call() {
+col::Call CollectiveWorkload::next_call() const {
   const CollectiveRow& row = row_of(*collective_of(spec_.operation));
   const auto counts_of = [&](Extent extent) {
     return row.has_counts() && extent == Extent::blocks ? std::span<const std::size_t>(counts_)
                                                         : std::span<const std::size_t>();
   };
-  const Call call{.collective = *collective_of(spec_.operation),
-                  .in = in_view(in_blocks()),
-                  .out = out_view(shape_of(spec_.operation, size_, rank_ == root_).out),
-                  .in_counts = counts_of(row.in),
-                  .out_counts = counts_of(row.out)};
-  if (timer_)
-    works_.push_back(group_.start(call, options_));
-  else
-    group_.run(call, options_);
+  return {.collective = *collective_of(spec_.operation),
+          .in = in_view(in_blocks()),
+          .out = out_view(shape_of(spec_.operation, size_, rank_ == root_).out),
+          .in_counts = counts_of(row.in),
+          .out_counts = counts_of(row.out)};
+}
+
+void CollectiveWorkload::prepare_call() {
+  const auto [place, is_new] = prepared_.try_emplace({set_, root_});
+  if (is_new) place->second = group_.prepare(next_call(), options_);
+  next_prepared_ = &place->second;
+}
+
+// Blocking; with a timer only begun, so that its second event is right behind the work and not behind the host's look
+// at its end.
+void CollectiveWorkload::call() {
+  if (spec_.cadence == Cadence::prepared) {
+    next_prepared_->start();
+    if (timer_)
+      works_.push_back(next_prepared_->work());
+    else
+      next_prepared_->wait();
+  } else if (timer_) {
+    works_.push_back(group_.start(next_call(), options_));
+  } else {
+    group_.run(next_call(), options_);
+  }
 }
 
 }  // namespace

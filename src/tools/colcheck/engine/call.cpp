@@ -177,7 +177,16 @@ std::string Call::problem() const {
 
 // ---- Starting
 
+void Call::prepare() {
+  prepared_ = group_.prepare(call_of(case_, in_, out_, part_.in_counts, part_.out_counts),
+                             options_of(case_, group_.rank()));
+}
+
 void Call::start() {
+  if (prepared_) {
+    prepared_->start();
+    return keep(prepared_->work());
+  }
   const col::Options options = options_of(case_, group_.rank());
   if (!case_.asynchronous && case_.in_place && maybe(3)) {  // the forms of one view
     if (case_.primitive == Primitive::allreduce) return group_.allreduce(out_, options);
@@ -204,6 +213,11 @@ void Call::start_messages(const col::Options& options) {
 }
 
 // ---- Ending
+
+void Call::clear_output() {
+  if (case_.primitive == Primitive::broadcast && group_.rank() == case_.root) return;  // its input
+  second_.write(0, Bytes(second_.size(), kUnwritten));
+}
 
 void Call::wait() {
   for (std::size_t i = 0; i < works_.size(); ++i)

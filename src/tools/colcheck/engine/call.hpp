@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,7 +44,9 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  // Blocking calls have ended when it returns. Throws col::Error.
+  // From now on, start() starts the call that is prepared now. Requires: an asynchronous collective.
+  void prepare();
+  // Blocking calls have ended when it returns. May be called again once the call has ended. Throws col::Error.
   void start();
   // Waits in one of several ways. Does nothing for blocking calls. Throws col::Error.
   void wait();
@@ -52,6 +55,8 @@ class Call {
   // Instead of wait(): drops the Works, so that the operations end by themselves. The memory must not be read or freed
   // before the group has been destroyed. Requires: no receive from any rank.
   void drop() { works_.clear(); }
+  // Overwrites the output, for another start(). Requires: it has ended, and is not in place.
+  void clear_output();
   // What is wrong with the memory after that; empty if nothing is.
   std::string problem() const;
 
@@ -74,6 +79,7 @@ class Call {
   ConstTensorView in_;
   TensorView out_;
   std::vector<Work> works_;
+  std::optional<PreparedCall> prepared_;
 };
 
 // Runs a whole case on one rank. Returns what is wrong with it; empty if nothing is. Throws col::Error.

@@ -32,6 +32,7 @@ extern const Property kWrap;
 extern const Property kHalfSums;
 extern const Property kPrograms;
 extern const Property kAsync;
+extern const Property kPrepared;
 extern const Property kMessages;
 extern const Property kOverlappingGroups;
 extern const Property kThreads;

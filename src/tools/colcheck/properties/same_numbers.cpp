@@ -133,7 +133,7 @@ void come_late(std::uint64_t random) {
 }
 
 template <class T>
-std::string difference(const std::vector<T>& first, const std::vector<T>& later, int run) {
+std::string difference_of_runs(const std::vector<T>& first, const std::vector<T>& later, int run) {
   for (std::size_t i = 0; i < first.size(); ++i) {
     if (bits_of(first[i]) != bits_of(later[i]))
       return fmt::format("element {} is {} in run 1 and {} in run {}", i, show(first[i]), show(later[i]), run);
@@ -158,7 +158,7 @@ Finding run_repeatable(Rank& rank, const Case& c) {
       auto output = output_of(group, call, input, random % 16);
       if (fresh) rank.drop(group);
       if (run == 1) first = output;
-      if (problem.empty()) problem = difference(first, output, run);
+      if (problem.empty()) problem = difference_of_runs(first, output, run);
       held.push_back(std::move(output));
       held.emplace_back(random % 100);
     }

@@ -284,7 +284,7 @@ void Collectives::run(const Request& request, WaitContext& wait) {
   if (std::exchange(begun_, nullptr) == &request) return this->wait(made_, wait);
   if (head_ != nullptr || !queue_.empty()) return this->wait(start(request), wait);
   const std::uint64_t number = ++made_;  // mostly alone: no copy of the request
-  begin_alone(request);
+  begin(request);
   this->wait(number, wait);
 }
 
@@ -331,7 +331,7 @@ bool Collectives::move_on_to(std::uint64_t number, WaitContext* wait, bool looks
 // The next call is mostly like this one.
 void Collectives::want_next_slot() const noexcept {
   want_line(&area_.header(rank_, next_step_));
-  const std::size_t bytes = part_ == Part::slots ? moving_->slot_bytes() : 0;
+  const std::size_t bytes = part_ == Part::slots ? route_->movement.slot_bytes() : 0;
   if (Area::place_of(bytes) != Place::part) return;
   const std::byte* const data = area_.slot_data(rank_, Area::index(next_step_)) + Area::part_at(next_step_);
   for (std::size_t at = 0; at < bytes; at += kAlignment) want_line(data + at);
@@ -344,58 +344,42 @@ int Collectives::looks() const noexcept {
 
 // ---- The parts of a call
 
-// What went through slots as there was no memory of col::alloc() has to ask once there is.
-bool Collectives::knows(const Remembered& known, const Request& request) const noexcept {
-  return known.is_of(request) && !(known.may_be_symmetric && heap_.any());
+std::optional<Collectives::Prepared> Collectives::prepare(const Request& request) {
+  if (request.op.kind() != Op::Kind::builtin || row_of(request.collective).has_counts()) return std::nullopt;
+  if (CmaCollective::suits(request, size_, tuning_)) return std::nullopt;
+  const Prepared prepared{&request, Route(*this, request, Movement::length_of(request, size_)),
+                          SymmetricCollective::suits(request, size_, tuning_)};
+  if (prepared.route.pattern.puts) claim_slots(prepared.route.movement.slot_bytes());
+  return prepared;
 }
 
-bool Collectives::Remembered::is_of(const Request& again) const noexcept {
-  const auto is_same = [](const auto& a, const auto& b) {
-    return a.data == b.data && a.count == b.count && a.dtype == b.dtype;
-  };
-  return request == &again && is_same(in, again.in) && is_same(out, again.out) && collective == again.collective &&
-         root == again.root && again.op.kind() == Op::Kind::builtin && op == again.op.reduce_op();
+bool Collectives::can_begin(const Prepared& prepared) const noexcept {
+  return head_ == nullptr && queue_.empty() && !conflict_ && !(prepared.may_be_symmetric && heap_.any());
 }
 
-Collectives::Remembered& Collectives::remembered(const Request& request) noexcept {
-  return remembered_[reinterpret_cast<std::uintptr_t>(&request) / alignof(std::max_align_t) % remembered_.size()];
-}
-
-// A call in its caller's memory, with nothing before it.
-void Collectives::begin_alone(const Request& request) {
-  Remembered& known = remembered(request);
-  if (!knows(known, request)) {
-    begin(request);
-    remember(known);
-    return;
-  }
-  begin_again(known, request);
-}
-
-void Collectives::begin_again(const Remembered& known, const Request& request) {
-  enter(request);
-  moving_ = &*known.movement;
-  own_comes_last_ = known.own_comes_last;
-  if (!own_comes_last_) moving_->move_own();
-  if (moving_->is_large() && known.pattern.puts) widen_slots();
-  begin_course(Part::slots, known.pattern, moving_->steps(), known.bytes);
-}
-
-bool Collectives::begin_immediate(const Request& request) noexcept {
+std::uint64_t Collectives::start(const Prepared& prepared) {
+  if (!can_begin(prepared)) return start(*prepared.request);
   begun_ = nullptr;
-  if (head_ != nullptr || !queue_.empty() || conflict_) return false;
-  const Remembered& known = remembered(request);
-  if (!knows(known, request)) return false;
   ++made_;
-  begun_ = &request;
-  begin_again(known, request);
+  enter(*prepared.request);
+  take(prepared.route);
+  return made_;
+}
+
+bool Collectives::begin(const Prepared& prepared) noexcept {
+  begun_ = nullptr;
+  if (!can_begin(prepared)) return false;
+  ++made_;
+  begun_ = prepared.request;
+  enter(*prepared.request);
+  take(prepared.route);
   // A rank that only takes looks later: a look before its peer has written would fetch the line away from it.
-  if (known.pattern.puts) keeping_conflict([&] { move_on_to(made_, nullptr, false); });
+  if (prepared.route.pattern.puts) keeping_conflict([&] { move_on_to(made_, nullptr, false); });
   return true;
 }
 
-bool Collectives::end_immediate(const Request& request) noexcept {
-  if (begun_ != &request || conflict_) return false;
+bool Collectives::end(const Prepared& prepared) noexcept {
+  if (begun_ != prepared.request || conflict_) return false;
   keeping_conflict([&] { move_on_to(made_, nullptr, true); });
   if (!is_idle()) {
     has_looked_ = !conflict_;
@@ -403,26 +387,6 @@ bool Collectives::end_immediate(const Request& request) noexcept {
   }
   begun_ = nullptr;
   return true;
-}
-
-// Keeps what was decided for the call that has just begun, if all of that depends on the request alone.
-void Collectives::remember(Remembered& place) {
-  const Request& request = *head_;
-  if (request.op.kind() != Op::Kind::builtin || row_of(request.collective).has_counts()) return;
-  if (CmaCollective::suits(request, size_, tuning_)) return;
-  const bool may_be_symmetric = SymmetricCollective::suits(request, size_, tuning_);
-  if (may_be_symmetric && heap_.any()) return;
-  place.request = &request;
-  place.may_be_symmetric = may_be_symmetric;
-  place.in = request.in;
-  place.out = request.out;
-  place.collective = request.collective;
-  place.op = request.op.reduce_op();
-  place.root = request.root;
-  place.movement.emplace(*movement_);
-  place.pattern = course_.pattern();
-  place.bytes = movement_->slot_bytes();
-  place.own_comes_last = own_comes_last_;
 }
 
 void Collectives::enter(const Request& request) {
@@ -458,8 +422,8 @@ bool Collectives::move_head_on(WaitContext* wait) {
   for (;;) {
     switch (part_) {
       case Part::slots:
-        if (!walk(*moving_)) return false;
-        if (own_comes_last_) moving_->move_own();
+        if (!walk(route_->movement)) return false;
+        if (route_->own_comes_last) route_->movement.move_own();
         return true;
       case Part::counting:
         if (!walk(Counting(area_, rank_, sent_, expected_, longest_))) return false;
@@ -589,29 +553,34 @@ void Collectives::begin_moving(std::size_t length) {
     with_copy_.in.data = copied_.data();
     moved = &with_copy_;
   }
-  const Choice choice = choose(*head_, length * size_of(Movement::dtype_of(*head_, rank_)));
-  const Movement& movement = movement_.emplace(*moved, choice.form, area_, rank_, size_, length, choice.chunk_bytes,
-                                               choice.stores, choice.is_beyond, writing_, sources_);
-  moving_ = &movement;
-  Pattern pattern = pattern_of(choice.form, rank_, size_, head_->root);
+  const Route& route = own_route_.emplace(*this, *moved, length);
+  if (route.pattern.puts) claim_slots(route.movement.slot_bytes());
+  take(route);
+}
+
+Collectives::Route::Route(Collectives& own, const Request& request, std::size_t length, const Choice& choice)
+    : movement(request, choice.form, own.area_, own.rank_, own.size_, length, choice.chunk_bytes, choice.stores,
+               choice.is_beyond, own.writing_, own.sources_),
+      pattern(pattern_of(choice.form, own.rank_, own.size_, request.root)),
+      own_comes_last(choice.form == Form::from_root) {  // the others need not wait until a root has copied its block
   // Its own input goes through its slot, too.
   pattern.puts = pattern.puts || (movement.is_scaled() && pattern.folds != Peers::none);
-  // The others need not wait until a root has copied its own block.
-  own_comes_last_ = choice.form == Form::from_root;
-  if (!own_comes_last_) movement.move_own();
-  if (pattern.puts) {
-    claim_slots(movement.slot_bytes());
-    if (movement.is_large()) widen_slots();
-  }
-  begin_course(Part::slots, pattern, movement.steps(), movement.slot_bytes());
+}
+
+// Begins to move the data of the call. Requires: this rank has the slots.
+void Collectives::take(const Route& route) {
+  route_ = &route;
+  if (!route.own_comes_last) route.movement.move_own();
+  if (route.pattern.puts && route.movement.is_large()) widen_slots();
+  begin_course(Part::slots, route.pattern, route.movement.steps(), route.movement.slot_bytes());
 }
 
 // Takes the memory for going onward, once calls have wanted it for some time. Not where ranks share a processor, which
 // then has all slots in its cache. Calls work without it.
 void Collectives::widen_slots() noexcept {
   const std::size_t wide = std::bit_floor(tuning_.wide_slot);
-  if (before_wide_ == 0 || tuning_.crowd > 1 || moving_->part_bytes() >= wide) return;
-  before_wide_ -= std::min(before_wide_, moving_->steps() * moving_->slot_bytes());
+  if (before_wide_ == 0 || tuning_.crowd > 1 || route_->movement.part_bytes() >= wide) return;
+  before_wide_ -= std::min(before_wide_, route_->movement.steps() * route_->movement.slot_bytes());
   if (before_wide_ != 0) return;
   try {
     // All ranks take as much, and others may need memory more.

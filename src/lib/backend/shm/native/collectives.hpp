@@ -1,7 +1,6 @@
 // The collectives of a group over its shared memory, on one rank.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -47,11 +46,41 @@ class Collectives {
   void wait(std::uint64_t number, WaitContext& wait);
   // The same as start() and wait().
   void run(const Request& request, WaitContext& wait);
-  // Begins what run() of the same request goes on with. Only for a call that is remembered and has nothing before it:
-  // else it returns false, and has done nothing.
-  bool begin_immediate(const Request& request) noexcept;
+
+  // How a call is cut.
+  struct Choice {
+    Form form;
+    std::size_t chunk_bytes;
+    core::Stores stores;  // into the output
+    bool is_beyond;       // what the caches hold
+  };
+  // How a call goes through the slots. `length`: as for Movement.
+  struct Route {
+    Route(Collectives& own, const Request& request, std::size_t length)
+        : Route(own, request, length, own.choose(request, length * size_of(Movement::dtype_of(request, own.rank_)))) {}
+
+    Movement movement;
+    Pattern pattern;
+    bool own_comes_last;  // what moves within this rank's own memory
+
+   private:
+    Route(Collectives& own, const Request& request, std::size_t length, const Choice& choice);
+  };
+  // What was decided for a call that comes again in the same place: only its fingerprint changes.
+  struct Prepared {
+    const Request* request;
+    Route route;
+    bool may_be_symmetric;  // it has to ask once there is memory of col::alloc()
+  };
+  // Nothing where the way of a call is not decided by its request alone. Throws resource: there is no memory for it.
+  std::optional<Prepared> prepare(const Request& request);
+  // As start() of its request, which is not copied where nothing is before it.
+  std::uint64_t start(const Prepared& prepared);
+  // Begins what run() of the same request goes on with, if nothing is before it: else it returns false, and has done
+  // nothing. `prepared` must stay valid until the call has ended.
+  bool begin(const Prepared& prepared) noexcept;
   // Goes on with it, and waits no longer than for a moment. Returns whether it has ended; else run() goes on.
-  bool end_immediate(const Request& request) noexcept;
+  bool end(const Prepared& prepared) noexcept;
 
   // Which way a call would take, in words. Any thread may ask.
   std::string how(const Request& request) const;
@@ -63,12 +92,6 @@ class Collectives {
   void give_up() noexcept;
 
  private:
-  struct Choice {
-    Form form;
-    std::size_t chunk_bytes;
-    core::Stores stores;  // into the output
-    bool is_beyond;       // what the caches hold
-  };
   // The parts of a call; each is a Course.
   enum class Part : std::uint8_t {
     slots,              // moves the data through the slots: the whole of most calls
@@ -76,22 +99,6 @@ class Collectives {
     telling,            // where the buffers are, for calls that may need no slots
     confirming_writes,  // after the work on symmetric memory
     confirming_reads,   // after the copies by CMA; the call goes on with `slots` if one rank could not read
-  };
-  // What was decided for a call, for when it comes again: a small one, whose request is in the same place and asks for
-  // the same. `movement` refers to the request, and is used only for it.
-  struct Remembered {
-    const Request* request = nullptr;
-    ConstTensorView in = {};
-    TensorView out = {};
-    Collective collective = Collective::barrier;
-    ReduceOp op = ReduceOp::sum;
-    int root = 0;
-    std::optional<Movement> movement = {};
-    Pattern pattern = {};
-    std::size_t bytes = 0;  // the most that a step has
-    bool own_comes_last = false, may_be_symmetric = false;
-
-    bool is_of(const Request& again) const noexcept;
   };
   template <class Moves>
   class Port;
@@ -105,12 +112,9 @@ class Collectives {
   int looks() const noexcept;
 
   void begin(const Request& request);
-  void begin_alone(const Request& request);
-  void begin_again(const Remembered& known, const Request& request);
   void enter(const Request& request);
-  Remembered& remembered(const Request& request) noexcept;
-  bool knows(const Remembered& known, const Request& request) const noexcept;
-  void remember(Remembered& place);
+  bool can_begin(const Prepared& prepared) const noexcept;
+  void take(const Route& route);
   bool move_head_on(WaitContext* wait);
   template <class Moves>
   bool walk(const Moves& moves);
@@ -158,8 +162,8 @@ class Collectives {
   std::uint64_t made_ = 0, ended_ = 0;  // how many; they are numbered from 1
   std::deque<Request> queue_;           // those that were started and have not ended, but one that run() has begun
   const Request* head_ = nullptr;       // the one that is under way, in the queue or its caller's; null: none
-  const Request* begun_ = nullptr;      // the one that begin_immediate() has begun; null: none
-  bool has_looked_ = false;             // for a moment, in end_immediate(), and it has not come
+  const Request* begun_ = nullptr;      // the one that begin() has begun; null: none
+  bool has_looked_ = false;             // for a moment, in end(), and it has not come
   std::optional<OtherCall> conflict_;   // found by a rank that did not wait
   bool conflict_of_all_ = false;        // all ranks have made a call
   Deadline words_ = Deadline::of({});   // until when that is left to others
@@ -169,11 +173,11 @@ class Collectives {
   Course course_;
   bool looks_ = true;  // whether the rank that moves it on may wait for a moment
   Awaited awaited_;    // what it waits for, once it cannot go on
-  std::optional<Movement> movement_;
-  const Movement* moving_ = nullptr;  // what the call uses: movement_, or a remembered one
+  std::optional<Route> own_route_;
+  const Route* route_ = nullptr;  // of the call, once it moves: own_route_, or a prepared one
   Request with_copy_;                 // head_, with another input
   std::vector<std::byte> copied_;     // that input
-  bool may_be_symmetric_ = false, may_use_cma_ = false, own_comes_last_ = false;
+  bool may_be_symmetric_ = false, may_use_cma_ = false;
   KernelTrials::Turn turn_;
   core::Clock::time_point share_began_, share_ended_;  // of a timed turn, in this rank's own work
   std::uint64_t longest_ = 0;                          // the most elements that one rank sends to another
@@ -182,7 +186,6 @@ class Collectives {
   // ---- What is known of all calls so far
   SlotWriting writing_;
   std::uint64_t before_wide_ = kBeforeWide;
-  std::array<Remembered, 16> remembered_;  // by the address of the request
   std::uint64_t next_step_ = 1;
   Reuse reuse_{kSlots, kHeaders};
   std::vector<std::uint64_t> seen_done_;  // by rank: its StepsDone when last seen
