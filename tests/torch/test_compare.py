@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
 import types
 
 import numpy as np
@@ -21,8 +22,8 @@ COLBENCH = os.environ["COLBENCH"]
 SMALL = "--launches", "1", "--seconds", "0.01"
 
 
-def compared(*options, path=None, code=0):
-    path = path or os.pathsep.join([os.path.dirname(processes.COLRUN), os.path.dirname(COLBENCH), os.environ["PATH"]])
+def compared(*options, code=0):
+    path = os.pathsep.join([os.path.dirname(processes.COLRUN), os.path.dirname(COLBENCH), os.environ["PATH"]])
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "col.compare", *options], capture_output=True, text=True, timeout=2 * processes.LIMIT,
         env={**os.environ, "PATH": path, "PYTHONPATH": f"{os.environ['PYTHONPATH']}{os.pathsep}{HERE}"},
@@ -136,8 +137,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("options, words", REFUSED.values(), ids=REFUSED)
 def test_refused(options, words, capsys, monkeypatch):
-    monkeypatch.setattr(compare, "program", lambda name: name)
-    monkeypatch.setattr(compare, "start", lambda *_: pytest.fail("it has started ranks"))
+    monkeypatch.setattr(compare, "find", lambda name: name)
+    monkeypatch.setattr(compare, "run", lambda *_, **more: pytest.fail("it has started ranks"))
     with pytest.raises(SystemExit) as ended:
         compare.main(options)
     said = capsys.readouterr()
@@ -156,7 +157,7 @@ def test_a_file_that_may_not_be_written(monkeypatch, capsys, tmp_path):
     file.write_text("kept")
     may = os.access
     monkeypatch.setattr(compare.os, "access", lambda path, mode: path != str(file) and may(path, mode))
-    monkeypatch.setattr(compare, "program", lambda name: name)
+    monkeypatch.setattr(compare, "find", lambda name: name)
     with pytest.raises(SystemExit):
         compare.main(["--json", str(file)])
     assert f"cannot write {file}: this user may not write to it" in capsys.readouterr().err and file.read_text() == "kept"
@@ -170,7 +171,7 @@ def test_the_table_is_there_where_a_file_cannot_be_written(monkeypatch, capsys, 
         folder.rmdir()
         return {("all_reduce", 8): {"gloo": [[1.0]], '"col"': [[1.0]]}}, {}, [], {"torch": "9", "bound": [1, 1]}
 
-    monkeypatch.setattr(compare, "program", lambda name: name)
+    monkeypatch.setattr(compare, "find", lambda name: name)
     monkeypatch.setattr(compare, "measured", measured)
     with pytest.raises(SystemExit) as ended:
         compare.main(["--json", str(folder / "x.json")])
@@ -178,8 +179,12 @@ def test_the_table_is_there_where_a_file_cannot_be_written(monkeypatch, capsys, 
     assert ended.value.code == 2 and "all_reduce 8 B" in said.out and "cannot write" in said.err
 
 
-def test_without_colrun():
-    assert "there is no colrun beside the package nor on PATH; pip install libcol" in compared(path="/none", code=2).stderr
+def test_without_colrun(monkeypatch, capsys):
+    monkeypatch.setattr(compare, "find", lambda name: None)
+    with pytest.raises(SystemExit) as ended:
+        compare.main([])
+    assert ended.value.code == 2
+    assert "there is no colrun beside the package nor on PATH; pip install libcol" in capsys.readouterr().err
 
 
 def test_without_torch(monkeypatch, capsys):
@@ -189,21 +194,25 @@ def test_without_torch(monkeypatch, capsys):
     assert f"there is no torch in {sys.executable}; pip install torch" in capsys.readouterr().err
 
 
+def fails(request):
+    raise ValueError("its own words")
+
+
+def hangs(request):
+    threading.Event().wait()
+
+
 def test_ranks_that_fail(monkeypatch, capsys):
-    monkeypatch.setattr(compare, "program", lambda name: name)
-    monkeypatch.setattr(compare, "start", lambda *_: (7, "their own words\n"))
+    monkeypatch.setattr(compare, "take_part", fails)
     with pytest.raises(SystemExit) as ended:
         compare.main(["-n", "2"])
     said = capsys.readouterr()
-    assert ended.value.code == 5 and said.out == ""
-    assert said.err.startswith("their own words\ncol.compare: a rank of launch 0 has failed, with exit code 7")
+    assert ended.value.code == 5 and said.out == "" and "raised ValueError: its own words\n" in said.err
+    assert said.err.endswith("col.compare: a rank of launch 0 has failed; its own words are above\n")
 
 
 def test_ranks_that_hang(monkeypatch, capsys):
-    monkeypatch.setattr(compare, "program", lambda name: processes.COLRUN if name == "colrun" else name)
-    hangs = [sys.executable, "-c", "import threading; threading.Event().wait()"]
-    started = compare.start
-    monkeypatch.setattr(compare, "start", lambda ranks, words, more, limit: started(ranks, hangs, more, limit))
+    monkeypatch.setattr(compare, "take_part", hangs)
     with pytest.raises(SystemExit) as ended:
         compare.main(["-n", "2", "--limit", "0.5"])
     assert ended.value.code == 5 and "launch 0 has not ended after 0.5 s; --limit allows it more" in capsys.readouterr().err

@@ -6,13 +6,16 @@ import argparse
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from time import gmtime, monotonic, strftime
 from typing import Any, Callable, NoReturn, Optional, Sequence
 
+from .. import run
+from ..errors import InvalidArgument, RankFailed
+from ..launch.program import find
+from . import take_part
 from .results import Samples, document, processor, rounded, table, verdicts
 
 MEASURED, WRONG, USAGE, RANK_DIED = 0, 1, 2, 5  # exit codes, as colbench has them
@@ -35,32 +38,6 @@ def fail(text: str, code: int = USAGE) -> NoReturn:
     """Says it in one line, and ends."""
     print("col.compare: " + " ".join(text.split()), file=sys.stderr)
     sys.exit(code)
-
-
-def program(name: str) -> Optional[str]:
-    """The path of one of col's programs: beside the package, where pip puts it, or on PATH."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    beside = os.path.join(package, "bin", name)
-    return beside if os.access(beside, os.X_OK) else shutil.which(name)
-
-
-def start(ranks: int, words: Sequence[str], environment: dict[str, str], limit: float) -> tuple[Optional[int], str]:
-    """Runs the command as so many ranks under colrun. Blocks; its exit code, None after `limit` seconds, and its stderr."""
-    colrun = program("colrun")
-    assert colrun is not None
-    with subprocess.Popen(
-        [colrun, "-n", str(ranks), "--", *words], env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
-    ) as running:
-        try:
-            said = running.communicate(timeout=limit)[1]
-            return running.returncode, said
-        except subprocess.TimeoutExpired:
-            running.terminate()  # colrun ends its ranks
-            return None, running.communicate()[1]
-        except BaseException:
-            running.terminate()
-            raise
 
 
 def whole(name: str, least: int, base: int = 1000) -> Callable[[str], int]:
@@ -140,10 +117,9 @@ def check(options: argparse.Namespace) -> None:
         if importlib.util.find_spec(module) is None:
             fail(f"there is no {module} in {sys.executable}; pip install {module}")
     for name in ["colrun"] + (["colbench"] if options.picture else []):
-        if program(name) is None:
+        if find(name) is None:
             fail(f"there is no {name} beside the package nor on PATH; pip install libcol has it, or put its folder on PATH")
     if options.more:
-        from ..errors import InvalidArgument
         from .contenders import named
 
         try:
@@ -159,34 +135,31 @@ def check(options: argparse.Namespace) -> None:
             fail(f"cannot write {path}: " + ("it is a folder" if os.path.isdir(path) else "this user may not write to it"))
 
 
-def launch(options: argparse.Namespace, number: int, folder: str) -> dict[str, Any]:
+def launch(options: argparse.Namespace, number: int) -> dict[str, Any]:
     """Starts the ranks once, and returns what they have found. Ends the process where they fail, or a result is wrong."""
-    path = os.path.join(folder, f"answer {number}")
     request = {
-        "cells": [[operation, size] for operation in options.ops for size in options.sizes], "launch": number, "store": folder,
-        "answer": path, "seconds": options.seconds, "threads": options.threads, "processors": options.processors,
+        "cells": [(operation, size) for operation in options.ops for size in options.sizes], "launch": number,
+        "seconds": options.seconds, "threads": options.threads, "processors": options.processors,
         "parameters": options.parameters, "with": options.more,
     }
-    words = [sys.executable, "-W", "ignore", "-m", "col.compare.rank", json.dumps(request)]
-    code, said = start(options.ranks, words, {"OMP_NUM_THREADS": str(options.threads)}, options.limit)
-    if code is None:
-        sys.stderr.write(said)
-        fail(f"launch {number} has not ended after {options.limit:g} s; --limit allows it more", RANK_DIED)
+    environment = {"OMP_NUM_THREADS": str(options.threads), "PYTHONWARNINGS": "ignore"}
     try:
-        with open(path, encoding="utf-8") as file:
-            answer: dict[str, Any] = json.load(file)
-    except (OSError, ValueError):
-        code, answer = code or 1, {}
+        with tempfile.TemporaryDirectory(prefix="col compare ") as folder:
+            answers = run(
+                options.ranks, take_part, {**request, "store": folder}, timeout=options.limit, env=environment, output="none")
+    except RankFailed as failed:
+        print(failed, file=sys.stderr)
+        if failed.code == "timeout":
+            fail(f"launch {number} has not ended after {options.limit:g} s; --limit allows it more", RANK_DIED)
+        fail(f"a rank of launch {number} has failed; its own words are above", RANK_DIED)
+    answer: dict[str, Any] = next(each for each in answers if each)
     if "wrong" in answer:
         hint = "; --parameters 0 leaves steps out" if " step" in answer["wrong"] else ""
         fail(f"wrong data: {answer['wrong']}; nothing is said about times{hint}", WRONG)
-    if code:
-        sys.stderr.write(said)
-        fail(f"a rank of launch {number} has failed, with exit code {code}; its own words are above", RANK_DIED)
     return answer
 
 
-def measured(options: argparse.Namespace, folder: str) -> tuple[Samples, dict[Any, str], list[str], dict[str, Any]]:
+def measured(options: argparse.Namespace) -> tuple[Samples, dict[Any, str], list[str], dict[str, Any]]:
     """The samples of all launches, the reason of each row that has none, other notes, and the last launch's answer."""
     samples: Samples = {}
     notes: dict[Any, str] = {}
@@ -195,7 +168,7 @@ def measured(options: argparse.Namespace, folder: str) -> tuple[Samples, dict[An
     for number in range(options.launches):
         if sys.stderr.isatty():
             print(f"\rlaunch {number + 1} of {options.launches} ", end="", file=sys.stderr, flush=True)
-        answer = launch(options, number, folder)
+        answer = launch(options, number)
         others += [note for note in answer["notes"] if note not in others]
         for row in answer["rows"]:
             key = row["operation"], row.get("bytes", 0)
@@ -220,8 +193,7 @@ def main(words: Optional[Sequence[str]] = None) -> int:
     options = arguments(sys.argv[1:] if words is None else words)
     check(options)
     began, started = monotonic(), strftime("%Y-%m-%dT%H:%M:%SZ", gmtime())
-    with tempfile.TemporaryDirectory(prefix="col compare ") as folder:
-        samples, notes, others, answer = measured(options, folder)
+    samples, notes, others, answer = measured(options)
     from .. import version
 
     contenders = list(dict.fromkeys(name for each in samples.values() for name in each))
@@ -258,7 +230,7 @@ def write(options: argparse.Namespace, results: dict[str, Any]) -> int:
             fail(f"cannot write {path}: {error.strerror}")
         if not options.picture:
             return MEASURED
-        colbench = program("colbench")
+        colbench = find("colbench")
         assert colbench is not None
         done = subprocess.run([colbench, "draw", path, "-o", options.picture], stdin=subprocess.DEVNULL)
         return USAGE if done.returncode else MEASURED

@@ -1,15 +1,9 @@
-"""One rank of one launch: python -m col.compare.rank REQUEST, under colrun. __main__.py makes the request, in JSON.
-
-Leaves {"torch": version, "bound": [fewest, most processors of a rank], "notes": [text], "rows": …} in the file that the request
-names, or {"wrong": text}; "rows" are those of measure() and measure_steps().
-"""
+"""One rank of one launch, in col.run(). __main__.py makes the request."""
 
 from __future__ import annotations
 
-import json
 import os
-import sys
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 import torch
@@ -21,8 +15,12 @@ from .measure import Clock, Wrong, measure
 from .steps import measure_steps
 
 
-def main(request: dict[str, Any]) -> None:
-    """Takes part. Collective over the ranks of the launch."""
+def main(request: dict[str, Any]) -> Optional[dict[str, Any]]:
+    """Takes part. Collective over the ranks of the launch.
+
+    Returns on rank 0 {"torch": version, "bound": [fewest, most processors of a rank], "notes": [text], "rows": …}, where "rows"
+    are those of measure() and measure_steps(); or on the rank that is wrong {"wrong": text}; and None on the others.
+    """
     torch.set_num_threads(request["threads"])
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # one host; not every host's own name leads to it
     import col.torch  # noqa: F401  # the table of backends
@@ -53,13 +51,6 @@ def main(request: dict[str, Any]) -> None:
             answer["rows"] += measure_steps(clock, groups, request["parameters"], request["launch"])
     except Wrong as wrong:
         answer, is_mine = {"wrong": str(wrong)}, bool(str(wrong))
-    if is_mine:
-        with open(request["answer"], "w", encoding="utf-8") as file:
-            json.dump(answer, file)
     world.barrier()  # rank 0 has torch's store, which the others may need to its end
     dist.destroy_process_group()
-    _col.finalize()
-
-
-if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    return answer if is_mine else None
