@@ -23,9 +23,9 @@ from .errors import (
     BY_CODE, Aborted, AlreadyInitialized, Error, Internal, InvalidArgument, IoError, Mismatch, NotInitialized, PeerLost,
     RankFailed, Resource, Timeout, Unavailable,
 )
+from .hints import TYPE_CHECKING
 from .launch import Ranks, ranks, run
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import plan, ray, tracing
     from .ray import (

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Optional  # costs more to import than all of col
+from .hints import Optional
 
 
 class Error(RuntimeError):

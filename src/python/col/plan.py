@@ -12,14 +12,12 @@ Nothing here communicates, and no rank is needed. docs/plans.md explains what pl
 
 from __future__ import annotations
 
+import os
+
 from . import _col
 from ._col import Simulation, Verdict
 from .errors import InvalidArgument
-
-TYPE_CHECKING = False  # importing typing takes longer than all of col
-if TYPE_CHECKING:
-    import os
-    from typing import Any, Optional, Sequence, Union
+from .hints import Any, Optional, Sequence, Union
 
 __all__ = ["Plan", "Simulation", "Verdict", "algorithms", "build", "load", "parse"]
 

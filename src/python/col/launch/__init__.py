@@ -11,9 +11,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Mapping, Optional
+from ..hints import Any, Callable, Mapping, Optional
 
 
 class Ranks:

@@ -17,11 +17,8 @@ import sys
 
 from .. import _col
 from ..errors import Aborted, Error, InvalidArgument, PeerLost
+from ..hints import Any, Optional
 from . import wire
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Optional
 
 ADDRESS = "COL_RUN_ADDRESS"
 STOP: int = _signal.SIGRTMAX - 2

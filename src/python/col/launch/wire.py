@@ -7,15 +7,12 @@ is packed once for all ranks. Functions and classes of __main__ are another's th
 from __future__ import annotations
 
 import _pickle  # pickle itself imports what is not needed here, which each rank would wait for
+import _socket
 import io
 import struct
 
 from ..errors import InvalidArgument
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import _socket
-    from typing import Any, Callable, Optional, Sequence
+from ..hints import Any, Callable, Optional, Sequence
 
 _COUNT = struct.Struct("<Q")
 _CHUNK = 1 << 20

@@ -18,6 +18,7 @@ actors, register.py the place of col inside Ray's own modules.
 
 from __future__ import annotations
 
+from ..hints import Any
 from .backend_registry import register_collective_backend
 from .collective import (
     allgather, allgather_multigpu, allreduce, allreduce_multigpu, alltoall, barrier, broadcast, broadcast_multigpu,
@@ -33,10 +34,6 @@ from .refs import (
 )
 from .register import register, runtime_env
 from .types import Backend, ReduceOp
-
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "Backend", "ReduceOp", "allgather", "allgather_multigpu", "allgather_refs", "allreduce", "allreduce_multigpu",

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from ..errors import InvalidArgument, Unavailable
-
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
-if TYPE_CHECKING:
-    from typing import Any, NoReturn
+from ..hints import Any, NoReturn
 
 NAMES = ("COL", "GLOO", "NCCL")  # the words for the classes in Ray's shape: backend.py
 

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
+from types import ModuleType
 
 from ..errors import IoError, NotInitialized, Timeout, Unavailable
-
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
-if TYPE_CHECKING:
-    from types import ModuleType
-    from typing import Any, Callable, Optional, Sequence
+from ..hints import Any, Callable, Optional, Sequence
 
 _NAMESPACE = b"col"
 

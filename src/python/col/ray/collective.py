@@ -13,16 +13,14 @@ This is ray.util.collective.collective, too: GroupManager and what else a progra
 from __future__ import annotations
 
 from .. import _col
+from .._col import Group, Work
+from ..hints import TYPE_CHECKING, Any, Optional, Sequence
 from . import cluster, declare, groups
 from .backend_registry import register_collective_backend as register_collective_backend
 from .declare import create_collective_group as create_collective_group
 from .types import ReduceOp, op_of
 
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
 if TYPE_CHECKING:
-    from typing import Any, Optional, Sequence
-
-    from .._col import Group, Work
     from .ray_group import RayGroup
 
 

@@ -7,12 +7,9 @@ waits there for the others; so an actor may start, or be declared, later than ot
 from __future__ import annotations
 
 from ..errors import AlreadyInitialized, InvalidArgument
+from ..hints import Any, Mapping, Optional, Sequence
 from . import cluster
 from .types import backend_of
-
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
-if TYPE_CHECKING:
-    from typing import Any, Mapping, Optional, Sequence
 
 _KIND = "group"
 

@@ -11,10 +11,7 @@ import os
 import sys
 
 from .. import _col
-
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
-if TYPE_CHECKING:
-    from typing import Optional, Sequence
+from ..hints import Optional, Sequence
 
 _ADVICE = "torch.cuda.set_device() and a tensor there, before the group is joined, choose one"
 

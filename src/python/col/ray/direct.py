@@ -9,10 +9,7 @@ from __future__ import annotations
 import time
 
 from ..errors import InvalidArgument, PeerLost, Timeout
-
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
-if TYPE_CHECKING:
-    from typing import Any
+from ..hints import Any
 
 _GRACE = 0.05  # seconds by which the news that a task has ended may be ahead of the layout of its tensors
 

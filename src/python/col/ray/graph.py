@@ -21,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+from typing import Any, Callable, ContextManager, Optional, Sequence
 
 from ..errors import Error, InvalidArgument, Mismatch, PeerLost
 from . import cluster, groups, pages
@@ -41,10 +42,6 @@ from ray.experimental.channel.torch_tensor_accelerator_channel import (
 from ray.experimental.channel.torch_tensor_type import TorchTensorType
 from ray.experimental.channel.utils import split_readers_by_locality
 from ray.experimental.util.types import ReduceOp
-
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
-if TYPE_CHECKING:
-    from typing import Any, Callable, ContextManager, Optional, Sequence
 
 __all__ = ["Communicator", "ReduceOp", "allgather", "allreduce", "reducescatter"]
 

@@ -11,12 +11,9 @@ from _thread import allocate_lock as Lock  # threading takes longer to import th
 
 from .. import _col
 from ..errors import AlreadyInitialized, InvalidArgument, NotInitialized
+from ..hints import Any, Mapping, Optional, Sequence
 from . import cluster
 from .types import backend_of
-
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
-if TYPE_CHECKING:
-    from typing import Any, Mapping, Optional, Sequence
 
 
 class Job:

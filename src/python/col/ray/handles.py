@@ -6,11 +6,8 @@ import time
 from types import MethodType
 
 from ..errors import InvalidArgument
+from ..hints import Any, Callable, Optional
 from . import direct, refs
-
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
-if TYPE_CHECKING:
-    from typing import Any, Callable, Optional
 
 _TIMEOUT = 300.0  # seconds, if the call does not say it
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
+from .._col import Group
 from ..errors import InvalidArgument
+from ..hints import Any, Optional, Sequence
 from . import collective, groups
-
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
-if TYPE_CHECKING:
-    from typing import Any, Optional, Sequence
-
-    from .._col import Group
 
 
 class RayGroup:

@@ -25,12 +25,9 @@ those of the ranks; the one that is nearest to the cause is raised.
 from __future__ import annotations
 
 from ..errors import InvalidArgument
+from ..hints import Any, Optional, Sequence
 from .refs_call import Operand, RefsCall
 from .types import ReduceOp
-
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
-if TYPE_CHECKING:
-    from typing import Any, Optional, Sequence
 
 __all__ = [
     "allgather_refs", "allreduce_refs", "alltoall_refs", "broadcast_refs", "gather_refs", "recv_ref", "reduce_refs",

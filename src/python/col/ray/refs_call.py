@@ -6,11 +6,8 @@ import time
 from _thread import allocate_lock as Lock  # threading takes longer to import than all of col
 
 from ..errors import Aborted, Error, InvalidArgument, Mismatch, NotInitialized, PeerLost, Timeout
+from ..hints import Any, Mapping, Optional, Sequence
 from . import cluster, collective, declare, direct, groups
-
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
-if TYPE_CHECKING:
-    from typing import Any, Mapping, Optional, Sequence
 
 _TIMEOUT = 300.0  # seconds, if neither the call nor the declaration says it
 _SLACK = 5.0  # seconds for a rank to report its own timeout, before the driver's counts

@@ -8,11 +8,8 @@
 from __future__ import annotations
 
 from ..errors import InvalidArgument, Unavailable
+from ..hints import Any
 from . import cluster, handles
-
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def register(*replaced: str) -> None:

@@ -12,11 +12,8 @@ import time
 
 from .. import _col
 from ..errors import Error, IoError, Mismatch, PeerLost, Timeout
+from ..hints import Any, Mapping, Optional
 from . import cluster
-
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
-if TYPE_CHECKING:
-    from typing import Any, Mapping, Optional
 
 _KIND = "meeting"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.02  # between two looks at the record

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+from ..hints import Any, Callable
 from .cluster import ray_module
-
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 
 def of_module(module: str) -> Callable[[str], Any]:

@@ -19,6 +19,7 @@ import time
 import uuid
 from collections import OrderedDict, deque
 from dataclasses import dataclass
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 from ray._private.ray_constants import RDT_FETCH_FAIL_TIMEOUT_SECONDS
 from ray.experimental.rdt.tensor_transport_manager import (
@@ -29,10 +30,6 @@ from .. import _col
 from ..errors import Aborted, Error, InvalidArgument, PeerLost
 from . import cluster, direct
 from .rendezvous import Meeting
-
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
-if TYPE_CHECKING:
-    from typing import Any, Callable, Mapping, Optional, Sequence
 
 NAME = "COL"
 KEPT_PAIRS = 64  # those that have not been used for longest are left; a transfer that needs one makes it again

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from .. import _col
 from ..errors import InvalidArgument
+from ..hints import TYPE_CHECKING, Any, ClassVar, Iterator
 
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
 if TYPE_CHECKING:
     from datetime import timedelta
-    from typing import Any, ClassVar, Iterator
 else:
     from _datetime import timedelta  # the other half of datetime takes a millisecond to import
 

@@ -15,9 +15,9 @@ hooks.py what DDP may call, ops.py the operators torch.ops.col, meeting.py is ho
 
 import importlib
 
+from ..hints import TYPE_CHECKING
 from .register import register
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .hooks import allreduce_hook
     from .ops import ops_name

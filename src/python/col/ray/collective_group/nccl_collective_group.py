@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from ...hints import Any
 from .. import collective
 from ..theirs import of_module
-
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
-if TYPE_CHECKING:
-    from typing import Any
 
 _theirs = of_module("collective_group.nccl_collective_group")
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from ...hints import Any
 from .. import collective
 from ..collective import get_address_and_port as get_address_and_port
 from ..theirs import of_module
-
-TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
-if TYPE_CHECKING:
-    from typing import Any
 
 _theirs = of_module("collective_group.torch_gloo_collective_group")
 
