@@ -109,3 +109,10 @@ def _itself(actor: Any, value: Any) -> Any:
 def tensors(key: str) -> list[Any]:
     """The tensors of the ref whose hex() is the key, in the actor that holds them."""
     return manager().rdt_store.wait_and_get_object(key, timeout=0)
+
+
+def bytes_of(tensor: Any) -> Any:
+    """One axis of bytes, as which messages move every type, also those that col cannot reduce."""
+    import torch
+
+    return tensor.detach().contiguous().view(-1).view(torch.uint8)

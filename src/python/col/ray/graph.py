@@ -24,7 +24,7 @@ import threading
 from typing import Any, Callable, ContextManager, Optional, Sequence
 
 from ..errors import Error, InvalidArgument, Mismatch, PeerLost
-from . import cluster, groups, pages
+from . import cluster, direct, groups, pages
 from .types import op_of
 
 ray = cluster.ray_module()  # says what to install
@@ -108,14 +108,14 @@ class Communicator(CPUCommunicator):  # Ray lets actors without a GPU into no ot
         self._collective("allgather", send_buf, recv_buf)
 
     def send(self, value: torch.Tensor, peer_rank: int) -> None:
-        self._call("send", _bytes_of(value.contiguous()), peer_rank)
+        self._call("send", direct.bytes_of(value), peer_rank)
 
     def recv(
         self, shape: Sequence[int], dtype: torch.dtype, peer_rank: int,
         allocator: Optional[Callable[..., torch.Tensor]] = None,
     ) -> torch.Tensor:
         buffer = torch.empty(shape, dtype=dtype) if allocator is None else allocator(shape, dtype)
-        self._call("recv", _bytes_of(_new(buffer)), peer_rank)
+        self._call("recv", direct.bytes_of(pages.prefer_large(buffer)), peer_rank)
         return buffer
 
     @property
@@ -152,7 +152,7 @@ class Communicator(CPUCommunicator):  # Ray lets actors without a GPU into no ot
                 group.ibarrier(algorithm="dissemination")
 
     def _collective(self, name: str, x: torch.Tensor, out: torch.Tensor, **options: Any) -> None:
-        into = _new(out).contiguous()  # Ray makes outputs with the strides of their inputs
+        into = pages.prefer_large(out).contiguous()  # Ray makes outputs with the strides of their inputs
         self._call(name, x.detach().contiguous(), into.detach(), **options)
         if into is not out:
             out.copy_(into)
@@ -209,18 +209,6 @@ def _copies(name: str) -> dict[str, Communicator]:
 def _destroy_copies(name: str) -> None:
     for communicator in _copies(name).values():
         communicator.destroy()
-
-
-def _new(tensor: torch.Tensor) -> torch.Tensor:
-    """The same tensor, which nobody has written to."""
-    if not tensor.is_cuda:
-        pages.prefer_large(tensor.data_ptr(), tensor.numel() * tensor.element_size())
-    return tensor
-
-
-def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
-    """Messages move every dtype so, also those that col cannot reduce."""
-    return tensor.detach().view(-1).view(torch.uint8)
 
 
 # ---- The operators

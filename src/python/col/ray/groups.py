@@ -25,18 +25,27 @@ class Job:
         self.context, self.server = context, server
 
     def end(self) -> None:
-        self.context.finalize()
-        if self.server is not None:
-            self.server.stop()
+        try:
+            self.context.finalize()
+        finally:
+            if self.server is not None:
+                self.server.stop()
 
 
 class Member:
-    """This process's place in such a group. declaration_id: of the driver's declaration that it came from."""
+    """This process's place in a group that has met through Ray. declaration_id: of the driver's declaration that it came from."""
 
     __slots__ = ("declaration_id", "group", "job")
 
     def __init__(self, group: _col.Group, job: Job, declaration_id: Optional[str] = None) -> None:
         self.group, self.job, self.declaration_id = group, job, declaration_id
+
+    def end(self, ends_job: bool = True) -> None:
+        try:
+            self.group.destroy()
+        finally:
+            if ends_job:
+                self.job.end()
 
 
 _members: dict[str, Member] = {}
@@ -177,7 +186,5 @@ def leave(name: str = "default") -> bool:
 
             withdraw(name, member.declaration_id)
     finally:
-        member.group.destroy()
-        if all(other.job is not member.job for other in list(_members.values())):
-            member.job.end()
+        member.end(all(other.job is not member.job for other in list(_members.values())))
     return True

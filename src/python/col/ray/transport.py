@@ -12,8 +12,6 @@ torch.
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import threading
 import time
 import uuid
@@ -28,16 +26,14 @@ from ray.experimental.rdt.tensor_transport_manager import (
 
 from .. import _col
 from ..errors import Aborted, Error, InvalidArgument, PeerLost
-from . import cluster, direct
+from . import cluster, direct, pages
+from .groups import Job, Member
 from .rendezvous import Meeting
 
 NAME = "COL"
 KEPT_PAIRS = 64  # those that have not been used for longest are left; a transfer that needs one makes it again
 _KEPT_ABORTS = 256
 _ANSWER = 5.0  # seconds in which the store of a rank 0 that is there has answered
-_LARGE = 4 << 20  # bytes
-
-_libc = ctypes.CDLL(None)
 _TRANSFER_ID_BYTES, _OBJECT_ID_BYTES = 16, 28
 
 
@@ -54,27 +50,10 @@ class Transfer(CommunicatorMetadata):
         return f"transfer of a tensor from {source} to {destination}"
 
 
-@dataclass(frozen=True)
-class Pair:
-    """The group of this actor with another one."""
-
-    group: _col.Group
-    context: _col.Context
-    server: Optional[_col.StoreServer]
-
-    def close(self) -> None:
-        try:
-            self.group.destroy()
-            self.context.finalize()
-        finally:
-            if self.server is not None:
-                self.server.stop()
-
-
 class ColTransport(TensorTransportManager):
     def __init__(self) -> None:
         self._one_at_a_time = threading.Lock()
-        self._pairs: OrderedDict[str, Pair] = OrderedDict()  # by the other actor's id; the last used is last
+        self._pairs: OrderedDict[str, Member] = OrderedDict()  # by the other actor's id; the last used is last
         self._current: Optional[Transfer] = None
         self._aborted: deque[str] = deque(maxlen=_KEPT_ABORTS)  # ids of transfers; the last ones, because some have ended
 
@@ -116,7 +95,7 @@ class ColTransport(TensorTransportManager):
         import torch
 
         received = target_buffers or [
-            _in_large_pages(torch.empty(shape, dtype=dtype)) for shape, dtype in tensor_transport_metadata.tensor_meta
+            pages.prefer_large(torch.empty(shape, dtype=dtype)) for shape, dtype in tensor_transport_metadata.tensor_meta
         ]
 
         def ask_and_receive(group: _col.Group, source: int, is_new: bool) -> None:
@@ -176,7 +155,7 @@ class ColTransport(TensorTransportManager):
             finally:
                 self._current = None
 
-    def _pair(self, peer: str) -> Pair:
+    def _pair(self, peer: str) -> Member:
         if peer in self._pairs:
             self._pairs.move_to_end(peer)
             return self._pairs[peer]
@@ -187,12 +166,12 @@ class ColTransport(TensorTransportManager):
         context = meeting.run()
         backend = "shm" if context.is_on_one_host else "gloo"
         group = context.init_group("transfer", backend, RDT_FETCH_FAIL_TIMEOUT_SECONDS)
-        self._pairs[peer] = Pair(group, context, meeting.server)
+        self._pairs[peer] = Member(group, Job(context, meeting.server))
         return self._pairs[peer]
 
     def _leave(self, peer: str) -> None:
         if peer in self._pairs:
-            self._pairs.pop(peer).close()
+            self._pairs.pop(peer).end()
 
     def _raise_if_aborted(self) -> None:
         if self._current is not None and self._current.id in self._aborted:
@@ -218,21 +197,8 @@ class _Meeting(Meeting):
 
 
 def _bytes_of(tensors: Sequence[Any]) -> list[Any]:
-    """Each as one axis of bytes, of any type, in order; those that have none are left out."""
-    import torch
-
-    return [tensor.detach().contiguous().view(-1).view(torch.uint8) for tensor in tensors if tensor.numel()]
-
-
-def _in_large_pages(tensor: Any) -> Any:
-    """The same tensor, which is new. The first touch of its pages takes longer than all else in the transfer of a large one:
-    32 MiB between two processes took 68 ms, and 18 with pages of 2 MiB (AMD EPYC, 2 processors, Linux 6.18, 2026-11-25)."""
-    size = tensor.numel() * tensor.element_size()
-    if size >= _LARGE:
-        address = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
-        length = tensor.data_ptr() + size - address
-        _libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(length), mmap.MADV_HUGEPAGE)  # where the kernel has them
-    return tensor
+    """Each, in order; those that have none are left out."""
+    return [direct.bytes_of(tensor) for tensor in tensors if tensor.numel()]
 
 
 def _check_destinations() -> None:
