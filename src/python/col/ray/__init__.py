@@ -13,12 +13,13 @@ then use the groups of col.init(). Importing this package does not import Ray. d
 
 collective.py has the calls, groups.py the groups of this process, rendezvous.py how their ranks find each other, declare.py the
 groups that a driver declares, refs.py the calls that a driver makes on references, transport.py what moves tensors between
-actors, register.py the place of col inside Ray's own modules.
+actors, register.py the place of col inside Ray's own modules, theirs.py Ray's other modules.
 """
 
 from __future__ import annotations
 
-from ..hints import Any
+from ..hints import TYPE_CHECKING, Any
+from . import theirs as theirs
 from .backend_registry import register_collective_backend
 from .collective import (
     allgather, allgather_multigpu, allreduce, allreduce_multigpu, alltoall, barrier, broadcast, broadcast_multigpu,
@@ -35,6 +36,11 @@ from .refs import (
 from .register import register, runtime_env
 from .types import Backend, ReduceOp
 
+if TYPE_CHECKING:
+    collective_group: Any
+    const: Any
+    util: Any
+
 __all__ = [
     "Backend", "ReduceOp", "allgather", "allgather_multigpu", "allgather_refs", "allreduce", "allreduce_multigpu",
     "allreduce_refs", "alltoall", "alltoall_refs", "barrier", "broadcast", "broadcast_multigpu", "broadcast_refs",
@@ -46,12 +52,3 @@ __all__ = [
     "register", "register_collective_backend", "runtime_env", "scatter", "scatter_refs", "send", "send_multigpu",
     "send_ref", "synchronize",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Ray's other modules, which `import ray.util.collective` has loaded; here they load when they are asked for."""
-    if name in ("collective_group", "const", "util"):
-        from importlib import import_module
-
-        return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
