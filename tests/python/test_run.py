@@ -257,6 +257,18 @@ def test_a_message_that_is_stuck_counts_towards_the_time(of):
     assert not any(map(is_alive, before))
 
 
+def test_arguments_that_nobody_takes_end_a_call_without_a_timeout(monkeypatch):
+    with col.ranks(2) as ranks:
+        pids = ranks(process)
+        monkeypatch.setattr(job, "START_LIMIT", 2)
+        os.kill(pids[1], signal.SIGSTOP)
+        caught = raised_within_the_limit(ranks, pids, len, bytes(64 << 20))  # larger than what a socket holds
+        assert str(caught).startswith("rank 1 has taken nothing of its arguments for 2 s") and caught.code == "timeout"
+        monkeypatch.undo()
+        assert ranks(len, b"123") == [3, 3]  # anew
+    assert not any(map(is_alive, pids))
+
+
 def stops_while_another_raises(stops, go, is_last):
     stops_in_its_answer()
     if col.get_rank() == 1:

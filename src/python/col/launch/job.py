@@ -21,7 +21,7 @@ from . import rank as of_rank
 from .output import Output
 from .rank import ADDRESS, STOP, Outcome
 
-START_LIMIT = 60  # seconds, from colrun to the last rank, and for the next piece of an answer
+START_LIMIT = 60  # seconds, from colrun to the last rank, and for the next piece of a message
 STOP_LIMIT = 5  # for ranks to end a call, or their processes
 LONGEST = 1e6  # for a call without a limit; a socket takes not much more
 PRINT_LIMIT = 1  # for what they have printed, after they have answered
@@ -203,8 +203,8 @@ class Job:
 
     def _answer(self, peer: _Peer) -> None:
         try:
-            outcome = wire.unpacked(wire.receive(peer.socket, self._left_of_answer))
-            outcome.parts = [None, *wire.receive(peer.socket, self._left_of_answer)]
+            outcome = wire.unpacked(wire.receive(peer.socket, self._left_of_message))
+            outcome.parts = [None, *wire.receive(peer.socket, self._left_of_message)]
             peer.outcome = outcome
         except BaseException as error:  # the rest of the answer is lost
             peer.socket.close()
@@ -250,11 +250,13 @@ class Job:
             peer.stack()
         self._latest = began + (timeout or float("inf"))
         try:
-            for peer in self._peers.values():
-                wire.send(peer.socket, wire.packed(("call", self._is_renewed)), self._left)
-                wire.send(peer.socket, parts, self._left)
-        except TimeoutError:  # it does not take its arguments
-            raise self._out_of_time(timeout or LONGEST) from None
+            for rank, peer in self._peers.items():
+                wire.send(peer.socket, wire.packed(("call", self._is_renewed)), self._left_of_message)
+                wire.send(peer.socket, parts, self._left_of_message)
+        except TimeoutError:
+            if timeout is not None and self._left() <= 0:
+                raise self._out_of_time(timeout) from None
+            raise self._out_of_time(START_LIMIT, f"rank {rank} has taken nothing of its arguments for") from None
         except OSError:
             raise self._died() from None
         self._is_renewed = False
@@ -338,8 +340,8 @@ class Job:
         """Seconds that the call may still take."""
         return min(self._latest - time.monotonic(), LONGEST)
 
-    def _left_of_answer(self) -> float:
-        """A rank that stops half way is not to hold a call without a limit, nor keep the failures of others from it."""
+    def _left_of_message(self) -> float:
+        """For its next piece: a rank that stops half way is not to hold a call without a limit, nor others' failures from it."""
         return min(self._left(), START_LIMIT)
 
     def _patience(self) -> Optional[float]:
@@ -354,10 +356,10 @@ class Job:
             first = f"rank {ended} has ended it, and others have not within {STOP_LIMIT} s"
             raise failure.of_time(first, self.finding, self._traces())
 
-    def _out_of_time(self, seconds: float) -> RankFailed:
+    def _out_of_time(self, seconds: float, words: str = "time is up after") -> RankFailed:
         self.finding = failure.who_waits(self._job_id) if self._job_id else {}
-        self._stop(_aborted(f"time is up after {seconds:g} s"))
-        return failure.of_time(f"time is up after {seconds:g} s", self.finding, self._traces())
+        self._stop(_aborted(f"{words} {seconds:g} s"))
+        return failure.of_time(f"{words} {seconds:g} s", self.finding, self._traces())
 
     def _died(self) -> RankFailed:
         dead = self._ended() if self._dead() is None else self._dead()

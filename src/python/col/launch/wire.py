@@ -61,11 +61,13 @@ def packed(value: Any) -> list[Any]:
 
 
 def send(to: _socket.socket, parts: Sequence[Any], left: Optional[Callable[[], float]] = None) -> None:
-    """left: the seconds that it may still take; then it raises TimeoutError."""
+    """left: the seconds that the next piece may still take; then it raises TimeoutError."""
     for part in [b"".join(parts)] if sum(len(part) for part in parts) < _CHUNK else parts:
-        if left is not None:
-            to.settimeout(max(left(), 1e-3))  # 0 would be another mode
-        to.sendall(part)
+        view = memoryview(part)
+        while view:
+            if left is not None:
+                to.settimeout(max(left(), 1e-3))  # 0 would be another mode
+            view = view[to.send(view) :]
 
 
 def receive(of: _socket.socket, left: Optional[Callable[[], float]] = None) -> list[bytearray]:
