@@ -297,7 +297,7 @@ def test_large_pages_for_outputs():
         area = mmap.mmap(-1, 4 * count)
         tensor = torch.frombuffer(area, dtype=torch.float32)
         tensor.fill_(3)
-        pages.prefer_large(tensor.data_ptr(), 4 * count)
+        assert pages.prefer_large(tensor) is tensor
         assert ("hg" in flags_of(tensor.data_ptr())) == wanted and tensor.min() == tensor.max() == 3
 
 

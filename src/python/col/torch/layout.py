@@ -6,9 +6,9 @@ where the caller wants it, or None if it is there already.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any, Callable, Iterator, Optional, Sequence
 
+import numpy as np
 import torch
 
 from .. import _col
@@ -171,7 +171,7 @@ def _pairs(uses: list[tuple[Any, bool, int]]) -> Iterator[tuple[int, int]]:
         begin = tensor.data_ptr()
         begun = [other for other in begun if other[0] > begin]
         for _, other, other_writes, other_number in begun:
-            if (writes or other_writes) and number != other_number and _meet(other, tensor):
+            if (writes or other_writes) and number != other_number and _meet(_places(other), _places(tensor)):
                 yield min(number, other_number), max(number, other_number)
         begun.append((begin + _extent(tensor), tensor, writes, number))
 
@@ -187,48 +187,37 @@ def _check_elements(tensor: Any) -> None:
     """Refuses a tensor to write that has two elements in one place, as those of expand() and unfold() may."""
     if tensor.is_contiguous():
         return
-    steps = [step for size, step in zip(tensor.shape, tensor.stride()) if size > 1]
-    if 0 in steps or len(set(steps)) < len(steps) or _meet(tensor, tensor, 2):
-        raise InvalidArgument(
-            "a tensor that the call writes has more than one element in a single memory location; pass its clone()"
-        )
+    places = _places(tensor)
+    while places.ndim > 0:  # two elements differ first along some axis; of the axes before that, any index stands for all
+        if _meet(places[:1], places[1:]):
+            raise InvalidArgument(
+                "a tensor that the call writes has more than one element in a single memory location; pass its clone()"
+            )
+        places = places[0]
+
+
+class _Layout:
+    def __init__(self, **members: Any) -> None:
+        self.__array_interface__ = members
+
+
+def _places(tensor: Any) -> Any:
+    """As numpy's array, whose elements nobody reads: they may be on a GPU."""
+    width = tensor.element_size()
+    return np.asarray(_Layout(
+        version=3, typestr=f"|V{width}", shape=tuple(tensor.shape), strides=tuple(step * width for step in tensor.stride()),
+        data=(tensor.data_ptr(), True)))
 
 
 # How many places are tried before two strided tensors count as apart: enough for all but what is made to be hard.
 _TRIES = 10_000
 
 
-def _meet(one: Any, other: Any, sought: int = 1) -> bool:
-    """Whether so many pairs of elements of the two are in one place. (Of a tensor and itself, the first is no news.)
-
-    That is a sum: index times step, over the axes of both, those of the other counted from its end, and over the bytes of an
-    element. It is solved from the longest step on, where few indices are left to try.
-    """
-    most: Counter[int] = Counter()
-    for tensor in (one, other):
-        width = tensor.element_size()
-        most[1] += width - 1
-        for size, step in zip(tensor.shape, tensor.stride()):
-            most[step * width] += size - 1
-    del most[0]
-    steps = sorted(most.items(), reverse=True)
-    tries = _TRIES
-
-    def solve(left: int, axis: int, rest: int) -> None:
-        nonlocal sought, tries
-        if axis == len(steps):
-            sought -= left == 0
-            return
-        step, size = steps[axis]
-        rest -= step * size
-        for index in range(max(0, -((rest - left) // step)), min(size, left // step) + 1):
-            tries -= 1
-            if sought == 0 or tries < 0:
-                return
-            solve(left - index * step, axis + 1, rest)
-
-    solve(other.data_ptr() - one.data_ptr() + _extent(other) - 1, 0, sum(step * size for step, size in steps))
-    return sought == 0
+def _meet(one: Any, other: Any) -> bool:
+    try:
+        return bool(np.shares_memory(one, other, _TRIES))
+    except getattr(np, "exceptions", np).TooHardError:
+        return False
 
 
 def counts(tensors: Sequence[Any]) -> list[int]:

@@ -7,6 +7,7 @@ C++. Later versions of torch have new names for some; both are here. A method st
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from datetime import timedelta
 from threading import Lock
 from typing import Any, Optional, Sequence
@@ -27,6 +28,7 @@ from .sparse import add_sparse
 from .work import Work, let_go_of_ended_groups
 
 _NO_TIME = timedelta(0)
+_UNRECORDED = nullcontext()  # of torch's profiler
 _MESSAGES = ("send", "recv", "recv_any")
 _OPS = {
     getattr(dist.ReduceOp.RedOpType, theirs): ours
@@ -136,12 +138,6 @@ class ProcessGroup(dist.ProcessGroup):
 
     # ---- What it is
 
-    def getRank(self) -> int:
-        return self._rank
-
-    def getSize(self) -> int:
-        return self._size
-
     def rank(self) -> int:
         return self._rank
 
@@ -151,10 +147,7 @@ class ProcessGroup(dist.ProcessGroup):
     def name(self) -> str:
         return "col"
 
-    def getBackendName(self) -> str:
-        return "col"
-
-    _get_backend_name = getBackendName
+    getRank, getSize, getBackendName, _get_backend_name = rank, size, name, name
 
     def setGroupName(self, name: str) -> None:
         self._group_name = name
@@ -597,15 +590,6 @@ class ProcessGroup(dist.ProcessGroup):
         self._sequence += 1
         if self._checks_nan:
             layout.check_nan(calls, self._rank, arguments or {})
-        if torch.autograd._profiler_enabled():
-            with torch.autograd.profiler.record_function(f"col:{calls[0][0]}"):
-                return self._start(group, calls, outputs, finish, opts, arguments)
-        return self._start(group, calls, outputs, finish, opts, arguments)
-
-    def _start(
-        self, group: Any, calls: Sequence[tuple[str, dict[str, Any]]], outputs: Any, finish: layout.Finish, opts: Any,
-        arguments: Optional[dict[str, Any]],
-    ) -> Work:
         more = arguments or {}
         timeout = getattr(opts, "timeout", _NO_TIME)
         if timeout > _NO_TIME:
@@ -622,7 +606,9 @@ class ProcessGroup(dist.ProcessGroup):
             more["stream"] = stream
         # The i-form also where torch waits at once: one rank may wait and another not (DDP's join() does so), and col's blocking
         # calls do not match its i-forms.
-        works = [getattr(group, "i" + call)(**own, **more) for call, own in calls]
+        is_recorded = torch.autograd._profiler_enabled()
+        with torch.autograd.profiler.record_function(f"col:{calls[0][0]}") if is_recorded else _UNRECORDED:
+            works = [getattr(group, "i" + call)(**own, **more) for call, own in calls]
         if stream is not None:
             for one in works:
                 one.then(_nothing)  # counts the timeout and notices lost ranks: for a stream that waits, nobody else does
