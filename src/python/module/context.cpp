@@ -222,11 +222,6 @@ class ContextObject {
   std::shared_ptr<Context> context_;
 };
 
-std::optional<Group> group_of(Context& context, const std::string& name) {
-  if (!context.is_initialized(name)) return std::nullopt;
-  return context.group(name);
-}
-
 }  // namespace
 
 CurrentContext::CurrentContext() : own_(own_context()) {}
@@ -316,26 +311,6 @@ void bind_context(nb::module_& module) {
         return found;
       },
       group_name, "Leaves the group. Returns false if there is none of that name.");
-  module.def(
-      "get_rank",
-      [](const std::string& name) {
-        const CurrentContext context;
-        return without_gil([&] {
-          const auto group = group_of(*context, name);
-          return group ? group->rank() : -1;
-        });
-      },
-      group_name, "This process's rank in the group; -1 if it is in none of that name.");
-  module.def(
-      "get_collective_group_size",
-      [](const std::string& name) {
-        const CurrentContext context;
-        return without_gil([&] {
-          const auto group = group_of(*context, name);
-          return group ? group->size() : -1;
-        });
-      },
-      group_name, "The number of ranks of the group; -1 if this process is in none of that name.");
 }
 
 }  // namespace col::python
