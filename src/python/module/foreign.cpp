@@ -79,6 +79,13 @@ bool is_in_ml_dtypes(DType dtype) {
   return row_of(dtype).is_narrow() && dtype != DType::float16;
 }
 
+std::optional<DType> dtype_in_numpy(ElementKind kind, std::size_t bytes) {
+  for (std::size_t i = 0; i < kDTypes.size(); ++i)
+    if (kDTypes[i].kind == kind && kDTypes[i].size == bytes && !is_in_ml_dtypes(static_cast<DType>(i)))
+      return static_cast<DType>(i);
+  return std::nullopt;
+}
+
 PyObject* numpy_dtype(DType dtype) {
   static std::array<PyObject*, kDTypeCount> made = {};
   if (is_opaque(dtype)) refuse("opaque elements have no numpy dtype");

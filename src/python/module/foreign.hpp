@@ -3,6 +3,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstddef>
+#include <optional>
+
 #include <col/types.hpp>
 
 namespace nb = nanobind;
@@ -29,6 +32,8 @@ bool has_known_numpy_layout();
 // Whether numpy has the type only by the package ml_dtypes, and a buffer no format for it: bfloat16, and floats of 8
 // bits.
 bool is_in_ml_dtypes(DType dtype);
+// Numpy's own type of that kind and size, if it has one.
+std::optional<DType> dtype_in_numpy(ElementKind kind, std::size_t bytes);
 // numpy.dtype of an element type. Imports numpy, and ml_dtypes if it is of that. Throws invalid_argument for opaque
 // types.
 // Never freed.

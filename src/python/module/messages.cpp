@@ -42,36 +42,49 @@ struct MessageCall {
   int source() const { return arguments.integer(Name::source, -1); }
 };
 
-PyObject* work_of(Work work, std::vector<Buffer> buffers, nb::object result) {
-  return nb::cast(WorkObject({.work = std::move(work), .buffers = std::move(buffers)}, std::move(result)))
-      .release()
-      .ptr();
-}
-
-nb::object none() {
-  return nb::none();
+PyObject* none() {
+  return nb::none().release().ptr();
 }
 
 PyObject* returned(const Tensor& tensor) {
   return nb::borrow(tensor.object).release().ptr();
 }
 
+// The Work that `start` gives, which keeps the buffers; `result` is new.
+template <class Start>
+PyObject* work_of(Start&& start, std::vector<Buffer> buffers, PyObject* result) {
+  nb::object output = nb::steal(result);
+  Work work = without_gil(start);
+  return nb::cast(WorkObject({.work = std::move(work), .buffers = std::move(buffers)}, std::move(output)))
+      .release()
+      .ptr();
+}
+
+template <bool is_started>
 PyObject* send(MessageCall& call) {
   const Tensor x = call.input();
   const int destination = call.destination();
+  if constexpr (is_started)
+    return work_of([&] { return call.group.isend(x.view, destination, call.options); }, {Buffer::of(x)}, none());
   without_gil([&] { call.group.send(x.view, destination, call.options); });
-  return none().release().ptr();
+  return none();
 }
 
+template <bool is_started>
 PyObject* recv(MessageCall& call) {
   const Tensor out = call.output();
   const int source = call.source();
+  if constexpr (is_started)
+    return work_of([&] { return call.group.irecv(out.view, source, call.options); }, {Buffer::of(out)}, returned(out));
   without_gil([&] { call.group.recv(out.view, source, call.options); });
   return returned(out);
 }
 
+template <bool is_started>
 PyObject* recv_any(MessageCall& call) {
   const Tensor out = call.output();
+  if constexpr (is_started)
+    return work_of([&] { return call.group.irecv_any(out.view, call.options); }, {Buffer::of(out)}, returned(out));
   return PyLong_FromLong(without_gil([&] { return call.group.recv_any(out.view, call.options); }));
 }
 
@@ -82,26 +95,6 @@ PyObject* sendrecv(MessageCall& call) {
   const int source = call.source();
   without_gil([&] { call.group.sendrecv(x.view, destination, out.view, source, call.options); });
   return returned(out);
-}
-
-PyObject* isend(MessageCall& call) {
-  const Tensor x = call.input();
-  const int destination = call.destination();
-  Work work = without_gil([&] { return call.group.isend(x.view, destination, call.options); });
-  return work_of(std::move(work), {Buffer::of(x)}, none());
-}
-
-PyObject* irecv(MessageCall& call) {
-  const Tensor out = call.output();
-  const int source = call.source();
-  Work work = without_gil([&] { return call.group.irecv(out.view, source, call.options); });
-  return work_of(std::move(work), {Buffer::of(out)}, nb::borrow(out.object));
-}
-
-PyObject* irecv_any(MessageCall& call) {
-  const Tensor out = call.output();
-  Work work = without_gil([&] { return call.group.irecv_any(out.view, call.options); });
-  return work_of(std::move(work), {Buffer::of(out)}, nb::borrow(out.object));
 }
 
 // The messages of a batch, and what they use.
@@ -128,16 +121,13 @@ struct Batch {
   }
 };
 
+template <bool is_started>
 PyObject* batch(MessageCall& call) {
-  const Batch all(call);
-  without_gil([&] { call.group.batch(all.messages, call.options); });
-  return none().release().ptr();
-}
-
-PyObject* ibatch(MessageCall& call) {
   Batch all(call);
-  Work work = without_gil([&] { return call.group.ibatch(all.messages, call.options); });
-  return work_of(std::move(work), std::move(all.buffers), none());
+  if constexpr (is_started)
+    return work_of([&] { return call.group.ibatch(all.messages, call.options); }, std::move(all.buffers), none());
+  without_gil([&] { call.group.batch(all.messages, call.options); });
+  return none();
 }
 
 struct Row {
@@ -184,15 +174,15 @@ void add(MethodTable& table) {
 }  // namespace
 
 void add_messages(MethodTable& table) {
-  add<kSend, send>(table);
-  add<kRecv, recv>(table);
-  add<kRecvAny, recv_any>(table);
+  add<kSend, send<false>>(table);
+  add<kRecv, recv<false>>(table);
+  add<kRecvAny, recv_any<false>>(table);
   add<kSendrecv, sendrecv>(table);
-  add<kBatch, batch>(table);
-  add<kIsend, isend>(table);
-  add<kIrecv, irecv>(table);
-  add<kIrecvAny, irecv_any>(table);
-  add<kIbatch, ibatch>(table);
+  add<kBatch, batch<false>>(table);
+  add<kIsend, send<true>>(table);
+  add<kIrecv, recv<true>>(table);
+  add<kIrecvAny, recv_any<true>>(table);
+  add<kIbatch, batch<true>>(table);
 }
 
 void bind_messages(nb::module_& module) {

@@ -1,5 +1,7 @@
 #include <cstring>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "errors.hpp"
 #include "foreign.hpp"
@@ -9,24 +11,16 @@ namespace col::python {
 namespace {
 
 // A buffer's format, as in Python's module struct.
-bool dtype_of_format(const char* format, Py_ssize_t bytes, DType& dtype) {
+std::optional<DType> dtype_of_format(const char* format, std::size_t bytes) {
   if (format == nullptr) format = "B";
   if (*format == '@' || *format == '=' || *format == '<') ++format;
-  const auto find = [&](ElementKind kind) {
-    for (std::size_t i = 0; i < kDTypes.size(); ++i) {
-      if (kDTypes[i].kind != kind || static_cast<Py_ssize_t>(kDTypes[i].size) != bytes) continue;
-      if (is_in_ml_dtypes(static_cast<DType>(i))) continue;  // it has no format
-      dtype = static_cast<DType>(i);
-      return true;
-    }
-    return false;
-  };
-  if (std::strcmp(format, "Zf") == 0 || std::strcmp(format, "Zd") == 0) return find(ElementKind::complex);
-  if (std::strlen(format) != 1) return false;
-  if (std::strchr("bhilqn", *format) != nullptr) return find(ElementKind::signed_integer);
-  if (std::strchr("BHILQNc", *format) != nullptr) return find(ElementKind::unsigned_integer);
-  if (std::strchr("efd", *format) != nullptr) return find(ElementKind::floating);
-  return *format == '?' && find(ElementKind::boolean);
+  const std::string_view code(format);
+  if (code == "Zf" || code == "Zd") return dtype_in_numpy(ElementKind::complex, bytes);
+  if (code.size() != 1) return std::nullopt;
+  if (std::strchr("bhilqn", *format) != nullptr) return dtype_in_numpy(ElementKind::signed_integer, bytes);
+  if (std::strchr("BHILQNc", *format) != nullptr) return dtype_in_numpy(ElementKind::unsigned_integer, bytes);
+  if (std::strchr("efd", *format) != nullptr) return dtype_in_numpy(ElementKind::floating, bytes);
+  return code == "?" ? dtype_in_numpy(ElementKind::boolean, bytes) : std::nullopt;
 }
 
 struct Release {
@@ -44,8 +38,9 @@ bool read_buffer(PyObject* object, Role role, Tensor& tensor) {
   if (PyObject_GetBuffer(object, buffer.get(), PyBUF_FORMAT | PyBUF_STRIDES) != 0) throw nb::python_error();
   tensor.lease = std::shared_ptr<void>(buffer.get(), Release());
   const Py_buffer& view = *buffer.release();
-  if (!dtype_of_format(view.format, view.itemsize, tensor.view.dtype))
-    refuse_dtype(role, std::string("of the format '") + (view.format == nullptr ? "" : view.format) + "'");
+  const std::optional<DType> dtype = dtype_of_format(view.format, static_cast<std::size_t>(view.itemsize));
+  if (!dtype) refuse_dtype(role, std::string("of the format '") + (view.format == nullptr ? "" : view.format) + "'");
+  tensor.view.dtype = *dtype;
   if (PyBuffer_IsContiguous(&view, 'C') == 0) refuse_strides(role, Library::numpy);
   tensor.view.data = view.buf;
   tensor.view.count = view.itemsize > 0 ? static_cast<std::size_t>(view.len / view.itemsize) : 0;

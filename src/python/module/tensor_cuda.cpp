@@ -1,8 +1,11 @@
 // __cuda_array_interface__, version 2 and 3: cupy, numba and others have it beside DLPack. Version 3 says in which
 // stream the array's library works on it, so that it serves as well as DLPack, and makes no capsule. Version 2 says
 // nothing: where there is DLPack, the library brings its work in order by that.
+#include <array>
+#include <cstdlib>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <nanobind/stl/string.h>
 
@@ -15,33 +18,12 @@ namespace {
 
 // "<f4" and the like.
 DType dtype_of_typestr(const std::string& typestr, Role role) {
-  const std::size_t bytes = typestr.size() > 2 ? static_cast<std::size_t>(typestr[2] - '0') : 0;
-  const bool is_sixteen = typestr.size() == 4 && typestr.substr(2) == "16";
-  ElementKind kind = ElementKind::opaque;
-  switch (typestr.size() > 1 ? typestr[1] : ' ') {
-    case 'i':
-      kind = ElementKind::signed_integer;
-      break;
-    case 'u':
-      kind = ElementKind::unsigned_integer;
-      break;
-    case 'f':
-      kind = ElementKind::floating;
-      break;
-    case 'c':
-      kind = ElementKind::complex;
-      break;
-    case 'b':
-      kind = ElementKind::boolean;
-      break;
-    default:
-      break;
-  }
-  for (std::size_t i = 0; i < kDTypes.size(); ++i) {
-    const auto dtype = static_cast<DType>(i);
-    if (kind != ElementKind::opaque && kDTypes[i].kind == kind && kDTypes[i].size == (is_sixteen ? 16 : bytes) &&
-        !is_in_ml_dtypes(dtype) && typestr[0] != '>')
-      return dtype;
+  constexpr std::array kKinds = {std::pair{'i', ElementKind::signed_integer},
+                                 std::pair{'u', ElementKind::unsigned_integer}, std::pair{'f', ElementKind::floating},
+                                 std::pair{'c', ElementKind::complex}, std::pair{'b', ElementKind::boolean}};
+  for (const auto& [letter, kind] : kKinds) {
+    if (typestr.size() < 3 || typestr[1] != letter || typestr[0] == '>') continue;
+    if (const auto dtype = dtype_in_numpy(kind, std::strtoul(typestr.c_str() + 2, nullptr, 10))) return *dtype;
   }
   refuse_dtype(role, typestr);
 }

@@ -1,4 +1,5 @@
 #include <array>
+#include <iterator>
 #include <string>
 
 #include <nanobind/stl/string.h>
@@ -11,39 +12,32 @@
 namespace col::python {
 namespace {
 
-// numpy's type numbers below 24, by their C types.
+// Numpy's first type numbers, by their C types.
 constexpr DType kNone = DType::bytes;
-constexpr std::array<DType, 24> kByNumber = {DType::boolean,
-                                             DType::int8,
-                                             DType::uint8,
-                                             DType::int16,
-                                             DType::uint16,
-                                             DType::int32,
-                                             DType::uint32,
-                                             dtype_of<long>(),
-                                             dtype_of<unsigned long>(),
-                                             dtype_of<long long>(),
-                                             dtype_of<unsigned long long>(),
-                                             DType::float32,
-                                             DType::float64,
-                                             kNone,
-                                             DType::complex64,
-                                             DType::complex128,
-                                             kNone,
-                                             kNone,
-                                             kNone,
-                                             kNone,
-                                             kNone,
-                                             kNone,
-                                             kNone,
-                                             DType::float16};
+constexpr DType kByNumber[] = {DType::boolean,
+                               DType::int8,
+                               DType::uint8,
+                               DType::int16,
+                               DType::uint16,
+                               DType::int32,
+                               DType::uint32,
+                               dtype_of<long>(),
+                               dtype_of<unsigned long>(),
+                               dtype_of<long long>(),
+                               dtype_of<unsigned long long>(),
+                               DType::float32,
+                               DType::float64,
+                               kNone,
+                               DType::complex64,
+                               DType::complex128};
+constexpr int kHalf = 23;
 
 // The types of the package ml_dtypes get their numbers when that is imported.
 DType dtype_of_number(int number, PyObject* dtype, Role role) {
   static std::array<int, kDTypeCount> imported = {};  // 0: not seen yet, as it is boolean's
-  if (number >= 0 && number < static_cast<int>(kByNumber.size()) &&
-      kByNumber[static_cast<std::size_t>(number)] != kNone)
-    return kByNumber[static_cast<std::size_t>(number)];
+  if (number == kHalf) return DType::float16;
+  if (number >= 0 && number < static_cast<int>(std::size(kByNumber)) && kByNumber[number] != kNone)
+    return kByNumber[number];
   for (std::size_t i = 0; i < imported.size(); ++i)
     if (imported[i] == number) return static_cast<DType>(i);
   const auto name = nb::cast<std::string>(nb::handle(dtype).attr("name"));
