@@ -123,10 +123,4 @@ class RankFailed(Error):
         return type(self), self._members(), self.__dict__
 
 
-BY_CODE = {
-    kind.code: kind
-    for kind in (
-        InvalidArgument, NotInitialized, AlreadyInitialized, Mismatch, Timeout, PeerLost, Aborted, Unavailable, Resource,
-        IoError, Internal,
-    )
-}
+BY_CODE = {kind.code: kind for kind in Error.__subclasses__() if kind is not RankFailed}

@@ -79,8 +79,7 @@ class Plan:
         """The plan as its file would have it, in elements. Change it, and parse() makes a plan of it."""
         import json
 
-        document: dict[str, Any] = json.loads(self.to_json())
-        return document
+        return dict(json.loads(self.to_json()))
 
     def to_json(self) -> str:
         return self._plans.json()
@@ -129,13 +128,9 @@ def build(
     partial results have a wider type than the elements, as sums of floats of 8 and 16 bits have, and `wide_input` that the input
     has it already. `nodes` has the node of each rank; if left out, all are on one.
     """
-    return Plan(
-        _col.make_plan(
-            collective, algorithm, ranks=ranks, count=ranks if count is None else count, root=root,
-            counts=_flat(counts or ()),
-            in_place=in_place, widens=widens, wide_input=wide_input, nodes=list(nodes), element_size=element_size,
-        )
-    )
+    return Plan(_col.make_plan(
+        collective, algorithm, ranks=ranks, count=ranks if count is None else count, root=root, counts=_flat(counts or ()),
+        in_place=in_place, widens=widens, wide_input=wide_input, nodes=list(nodes), element_size=element_size))
 
 
 def parse(source: Union[str, dict[str, Any]], count: Optional[int] = None) -> Plan:
@@ -146,16 +141,10 @@ def parse(source: Union[str, dict[str, Any]], count: Optional[int] = None) -> Pl
     text = source if isinstance(source, str) else json.dumps(source)
     collective, ranks, chunks = _col.read_plan(text)
     members = json.loads(text)
-    if count is None:
-        count = members.get("count", chunks)
-    return Plan(
-        _col.make_plan(
-            collective, "", file_text=text, ranks=ranks, count=count, root=members.get("root", 0),
-            counts=_flat(members.get("counts", ())),
-            in_place=members.get("in_place", False), widens=members.get("widens", False),
-            wide_input=members.get("wide_input", False), element_size=2 if members.get("widens", False) else 4,
-        )
-    )
+    given = {name: members[name] for name in ("root", "in_place", "widens", "wide_input") if name in members}
+    return Plan(_col.make_plan(
+        collective, "", file_text=text, ranks=ranks, count=members.get("count", chunks) if count is None else count,
+        counts=_flat(members.get("counts", ())), element_size=2 if given.get("widens") else 4, **given))
 
 
 def load(path: Union[str, os.PathLike[str]], count: Optional[int] = None) -> Plan:

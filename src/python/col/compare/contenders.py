@@ -16,8 +16,6 @@ from .. import _col
 from ..errors import Error, InvalidArgument
 from .results import elements_of
 
-OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
-
 
 class Missing(Exception):
     """A contender that has not the call, and why."""
@@ -98,13 +96,11 @@ class Own:
 
     def call(self, operation: str, x: Any, out: Any) -> Callable[[], object]:
         world = self.world
-        if operation == "all_reduce":
-            return lambda: world.allreduce(x)
-        if operation == "broadcast":
-            return lambda: world.broadcast(x)
-        if operation == "all_gather":
-            return lambda: world.allgather(x, out)
-        return lambda: world.reduce_scatter(x, out)
+        calls: dict[str, Callable[[], object]] = {
+            "all_reduce": lambda: world.allreduce(x), "all_gather": lambda: world.allgather(x, out),
+            "reduce_scatter": lambda: world.reduce_scatter(x, out), "broadcast": lambda: world.broadcast(x),
+        }
+        return calls[operation]
 
 
 class Mpi:
@@ -124,13 +120,11 @@ class Mpi:
 
     def call(self, operation: str, x: Any, out: Any) -> Callable[[], object]:
         mpi, world = self.mpi, self.mpi.COMM_WORLD
-        if operation == "all_reduce":
-            return lambda: world.Allreduce(mpi.IN_PLACE, x)
-        if operation == "broadcast":
-            return lambda: world.Bcast(x)
-        if operation == "all_gather":
-            return lambda: world.Allgather(x, out)
-        return lambda: world.Reduce_scatter_block(x, out)
+        calls: dict[str, Callable[[], object]] = {
+            "all_reduce": lambda: world.Allreduce(mpi.IN_PLACE, x), "all_gather": lambda: world.Allgather(x, out),
+            "reduce_scatter": lambda: world.Reduce_scatter_block(x, out), "broadcast": lambda: world.Bcast(x),
+        }
+        return calls[operation]
 
 
 def has_mpi() -> bool:

@@ -15,7 +15,7 @@ import time
 import weakref
 from typing import Any, Mapping, Optional
 
-from ..errors import InvalidArgument, RankFailed
+from ..errors import Aborted, InvalidArgument, RankFailed
 from . import failure, program, wire
 from . import rank as of_rank
 from .output import Output
@@ -234,7 +234,7 @@ class Job:
             raise
         except BaseException as error:  # a handler of a signal: a late answer would be taken for that of the next call
             self.is_over = True  # if it is raised in here again
-            self._stop(error if isinstance(error, KeyboardInterrupt) else _aborted(f"the caller raised {type(error).__name__}"))
+            self._stop(error if isinstance(error, KeyboardInterrupt) else Aborted(f"the caller raised {type(error).__name__}"))
             self.is_over = len(self._peers) < self._n or any(peer.outcome is None for peer in self._peers.values())
             raise
         finally:
@@ -328,7 +328,7 @@ class Job:
             self.finding = failure.who_waits(self._job_id)
         first = next((rank for rank, outcome in bad.items() if not outcome.is_caused), next(iter(bad)))
         name = f"rank {first} raised {bad[first].kind}"
-        self._stop(_aborted(f"{name}: {bad[first].message}"))
+        self._stop(Aborted(f"{name}: {bad[first].message}"))
         if bad[first].is_caused and self._ended() is not None:
             return self._died()
         for rank, peer in self._peers.items():  # one that has failed by itself meanwhile is the cause of the first
@@ -351,14 +351,14 @@ class Job:
     def _stop_others(self) -> None:
         self.finding = failure.who_waits(self._job_id)
         ended = next(r for r, peer in self._peers.items() if peer.outcome and peer.outcome.patience is not None)
-        self._stop(_aborted(f"rank {ended} has ended it"))
+        self._stop(Aborted(f"rank {ended} has ended it"))
         if self.is_over:
             first = f"rank {ended} has ended it, and others have not within {STOP_LIMIT} s"
             raise failure.of_time(first, self.finding, self._traces())
 
     def _out_of_time(self, seconds: float, words: str = "time is up after") -> RankFailed:
         self.finding = failure.who_waits(self._job_id) if self._job_id else {}
-        self._stop(_aborted(f"{words} {seconds:g} s"))
+        self._stop(Aborted(f"{words} {seconds:g} s"))
         return failure.of_time(f"{words} {seconds:g} s", self.finding, self._traces())
 
     def _died(self) -> RankFailed:
@@ -366,7 +366,7 @@ class Job:
         self._latest = min(self._latest, time.monotonic() + STOP_LIMIT / 2)
         self._wait_for_end(STOP_LIMIT / 2)
         if self._streams:  # colrun does not end the others where one has exited with 0
-            self._stop(_aborted(f"rank {dead} has ended"))
+            self._stop(Aborted(f"rank {dead} has ended"))
         traces = self._traces()
         self.end()
         return failure.of_death(bytes(self._output.report), self._output.said.decode(errors="replace"), dead, traces)
@@ -471,9 +471,3 @@ class Job:
 
 def _at_once() -> float:
     return 0.0
-
-
-def _aborted(message: str) -> BaseException:
-    from ..errors import Aborted
-
-    return Aborted(message)

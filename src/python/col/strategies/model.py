@@ -7,6 +7,7 @@ a flat vector holds all of them one after another, without gaps.
 from __future__ import annotations
 
 import sys
+from itertools import accumulate
 from typing import Any, Optional, Sequence
 
 import numpy as np
@@ -53,7 +54,30 @@ def share(group: Group, model: Any, **settings: Any) -> None:
         group.broadcast(tensor)
 
 
-class Arrays:
+class Flats:
+    """What both have: `flats`, `sizes` and `size`, in numbers of elements."""
+
+    flats: Sequence[Any]
+    sizes: list[int]
+    size: int
+
+    def _parts(self, vector: Any) -> list[Any]:
+        """Those of a flat vector that belong to the parameters."""
+        return [vector[end - size : end] for size, end in zip(self.sizes, accumulate(self.sizes))]
+
+    def gather(self, vector: Any, flats: Optional[Sequence[Any]] = None) -> Any:
+        """Copies the parameters, or the given flat tensors, into a flat vector."""
+        for part, flat in zip(self._parts(vector), self.flats if flats is None else flats):
+            part[:] = flat
+        return vector
+
+    def scatter(self, vector: Any) -> None:
+        """Copies a flat vector into the parameters."""
+        for part, flat in zip(self._parts(vector), self.flats):
+            flat[:] = part
+
+
+class Arrays(Flats):
     """Parameters that are numpy arrays. They are changed in place."""
 
     kind = "numpy"
@@ -98,21 +122,6 @@ class Arrays:
 
     def clear_gradients(self) -> None:
         """They are the program's."""
-
-    def gather(self, vector: Array, flats: Optional[Sequence[Array]] = None) -> Array:
-        """Copies the parameters, or the given flat tensors, into a flat vector."""
-        begin = 0
-        for flat in self.flats if flats is None else flats:
-            vector[begin : begin + flat.size] = flat
-            begin += flat.size
-        return vector
-
-    def scatter(self, vector: Array) -> None:
-        """Copies a flat vector into the parameters."""
-        begin = 0
-        for flat in self.flats:
-            flat[:] = vector[begin : begin + flat.size]
-            begin += flat.size
 
     def optimizer(self, given: Any, parameters: Optional[Sequence[Array]] = None) -> Optimizer:
         """Bound to all parameters, or to the given flat vectors."""

@@ -8,6 +8,7 @@ from typing import Any, Callable, Optional, Sequence
 import torch
 
 from ..errors import InvalidArgument
+from .model import Flats
 
 
 class TorchOptimizer:
@@ -41,7 +42,7 @@ class TorchOptimizer:
         return sum(value.numel() * value.element_size() for value in values if torch.is_tensor(value) and value.dim())
 
 
-class Module:
+class Module(Flats):
     """The parameters of a torch module that require a gradient, on one device, of one dtype."""
 
     kind = "torch"
@@ -107,16 +108,6 @@ class Module:
                 node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
             node.register_hook(lambda *unused, i=i: call(i))
             self._nodes.append(node)  # torch holds it only as long as somebody does
-
-    def gather(self, vector: Any, flats: Optional[Sequence[Any]] = None) -> Any:
-        parts = vector[: self.size].split(self.sizes)
-        for part, flat in zip(parts, self.flats if flats is None else flats):
-            part.copy_(flat)
-        return vector
-
-    def scatter(self, vector: Any) -> None:
-        for part, flat in zip(vector[: self.size].split(self.sizes), self.flats):
-            flat.copy_(part)
 
     def optimizer(self, given: Any, parameters: Optional[Sequence[Any]] = None) -> TorchOptimizer:
         """Over the module's parameters, or over the given flat vectors."""

@@ -17,6 +17,18 @@ from ..launch import wire
 SKIP_PATIENCE = 1.0  # seconds, for the other ranks to skip it, too
 
 
+def _stoppable(when: str) -> Any:
+    """A hook: in that phase of a test, the call may be stopped."""
+
+    @pytest.hookimpl(hookwrapper=True, trylast=True, specname=f"pytest_runtest_{when}")
+    def wrapper(self: Session) -> Any:
+        self._channel.may_be_stopped = True
+        yield
+        self._channel.may_be_stopped = False
+
+    return wrapper
+
+
 class Session:
     """The plug-in of this rank's pytest."""
 
@@ -73,22 +85,7 @@ class Session:
         if self._channel.stopped_by is not None:
             raise self._channel.stopped_by
 
-    def _stoppable(self) -> Any:
-        self._channel.may_be_stopped = True
-        yield
-        self._channel.may_be_stopped = False
-
-    @pytest.hookimpl(hookwrapper=True, trylast=True, specname="pytest_runtest_setup")
-    def pytest_stoppable_setup(self) -> Any:
-        yield from self._stoppable()
-
-    @pytest.hookimpl(hookwrapper=True, trylast=True, specname="pytest_runtest_call")
-    def pytest_stoppable_call(self) -> Any:
-        yield from self._stoppable()
-
-    @pytest.hookimpl(hookwrapper=True, trylast=True, specname="pytest_runtest_teardown")
-    def pytest_stoppable_teardown(self) -> Any:
-        yield from self._stoppable()
+    pytest_stoppable_setup, pytest_stoppable_call, pytest_stoppable_teardown = map(_stoppable, ("setup", "call", "teardown"))
 
     # ---- Orders
 
