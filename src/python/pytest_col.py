@@ -9,12 +9,15 @@ pytest imports this file wherever libcol is installed. It imports nothing of col
 
 from __future__ import annotations
 
+import os
 import pathlib
+import re
 from typing import Any, Generator, Optional
 
 import pytest
 
 SIZE = "_col_ranks"  # the parameter of a test that runs on several numbers of ranks
+MARK = re.compile(r"\bmark\.ranks\(([\d, ]+)\)")
 
 
 def _numbers(text: str) -> list[int]:
@@ -56,6 +59,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if len(numbers) > 1 or metafunc.config.getoption("col_ranks"):
         metafunc.fixturenames.append(SIZE)
         metafunc.parametrize(SIZE, numbers, ids=[f"{n} ranks" for n in numbers])
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> Optional[int]:
+    """`-n auto`: a processor for each rank of a worker. Nothing is collected yet, so the files' text tells the largest mark."""
+    numbers = config.getoption("col_ranks") or []
+    for path in (config.invocation_params.dir / arg.partition("::")[0] for arg in ([] if numbers else config.args)):
+        files = [path] if path.is_file() else [each for name in config.getini("python_files") for each in path.rglob(name)]
+        for marks in (MARK.findall(file.read_text(errors="replace")) for file in files):
+            numbers += [int(number) for mark in marks for number in re.findall(r"\d+", mark)]
+    return max(len(os.sched_getaffinity(0)) // max(numbers), 1) if numbers else None  # xdist's own
 
 
 def size_of(item: Any) -> Optional[int]:

@@ -385,6 +385,22 @@ def test_several_workers(session):
     outcomes(result, passed=3, failed=1)
 
 
+@pytest.mark.parametrize("options, answer", [((), 4), (("--col-ranks", "5,2"), 2), (("other_test.py::test_it",), None)])
+def test_workers_of_auto(pytester, monkeypatch, options, answer):
+    """A worker has so many ranks. A mark in a comment counts, too; one in a file without tests does not."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(13)))
+    pytester.makepyfile(test_it="import pytest\n@pytest.mark.ranks(2, 3)\ndef test_it(group): pass", helpers="# mark.ranks(9)")
+    pytester.makepyfile(other_test="import pytest\ndef test_it(): pass")
+    config = pytester.parseconfigure(*OPTIONS, *options)
+    assert config.pluginmanager.get_plugin("pytest_col").pytest_xdist_auto_num_workers(config) == answer
+
+
+def test_auto_starts_workers(session):
+    pytest.importorskip("xdist")
+    result = session(FOUR, "-n", "auto", plugins=("-p", "pytest_col"))
+    outcomes(result, passed=3, failed=1)
+
+
 def test_coverage(session, pytester):
     pytest.importorskip("pytest_cov")
     pytester.makepyfile(covered="def first(rank):\n    if rank == 0:\n        return 1\n    return 2\n")
