@@ -36,45 +36,15 @@ ml_dtypes, _ = import_or_none("ml_dtypes")
 # ---- Elements. Data is bytes, because every type has those in each library; a reduction reads them as partial results.
 
 
-class Float8:
-    """A format by its definition. `last`: the pattern of the largest number; `nan`: of a NaN."""
-
-    def __init__(self, fraction, bias, last, nan):
-        patterns = np.arange(last + 2)  # where the one beyond would be
-        exponent, rest = patterns >> fraction, patterns & ((1 << fraction) - 1)
-        normal = np.ldexp((rest + (1 << fraction)).astype(float), exponent - bias - fraction)
-        numbers = np.where(exponent == 0, np.ldexp(rest.astype(float), 1 - bias - fraction), normal)
-        self.nan = nan
-        self.middles = (numbers[:-1] + numbers[1:]) / 2
-        values = np.full(128, np.nan)
-        values[: last + 1] = numbers[:-1]
-        if nan != last + 1:
-            values[last + 1] = np.inf
-        self.values = np.concatenate([values, -values]).astype(np.float32)
-
-    def read(self, data):
-        return self.values[data]
-
-    def write(self, values):  # to the nearest, ties to even
-        size = np.abs(values)
-        below = np.searchsorted(self.middles, size)
-        at_tie = np.append(self.middles, np.inf)[below] == size
-        pattern = np.where(np.isnan(values), self.nan, below + (at_tie & np.isfinite(size) & (below % 2 == 1)))
-        return (pattern | np.where(np.signbit(values), 0x80, 0)).astype(np.uint8)
-
-
-FLOAT8 = {"float8_e4m3fn": Float8(3, 7, 0x7E, 0x7F), "float8_e5m2": Float8(2, 15, 0x7B, 0x7E)}
-
-
 class Type:
     def __init__(self, name):
         self.name = "bool" if name == "boolean" else name
-        self.float8 = FLOAT8.get(self.name)
-        is_half = self.name in ("float16", "bfloat16")
-        self.partial = np.dtype("float32" if is_half or self.float8 else self.name)
-        self.size = 1 if self.float8 else 2 if is_half else self.partial.itemsize
+        is_float8, is_half = self.name.startswith("float8"), self.name in ("float16", "bfloat16")
+        self.is_in_ml_dtypes = is_float8 or self.name == "bfloat16"
+        self.partial = np.dtype("float32" if is_half or is_float8 else self.name)
+        self.size = 1 if is_float8 else 2 if is_half else self.partial.itemsize
         # For the functions below: every number of theirs is one of the type.
-        self.modulus, self.prime = (7, 3) if self.float8 else (127, 11)
+        self.modulus, self.prime = (7, 3) if is_float8 else (127, 11)
 
     def in_library(self, library):
         if library == "torch":
@@ -89,27 +59,16 @@ class Type:
             raise Skip(f"numpy has no {self.name} without ml_dtypes")
         return np.dtype(getattr(ml_dtypes, self.name))
 
-    @property
-    def is_in_ml_dtypes(self):
-        return self.name == "bfloat16" or self.float8 is not None
-
     def read(self, data):
-        if self.float8:
-            return self.float8.read(data)
-        if self.name == "bfloat16":
-            return (data.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-        return data.view(np.dtype(self.name)).astype(self.partial)
+        if self.is_in_ml_dtypes and ml_dtypes is None:
+            return torch.tensor(data).view(getattr(torch, self.name)).float().numpy()
+        return data.view(self.in_library("numpy")).astype(self.partial)
 
     def write(self, values):
-        if self.float8:
-            return self.float8.write(values)
-        if self.name == "bfloat16":  # to the nearest, ties to even
-            bits = values.view(np.uint32)
-            values = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-        elif self.name == "float16":
-            with np.errstate(over="ignore"):
-                values = values.astype(np.float16)
-        return np.ascontiguousarray(values).view(np.uint8)
+        if self.is_in_ml_dtypes and ml_dtypes is None:
+            return torch.tensor(values).to(getattr(torch, self.name)).view(torch.uint8).numpy()
+        with np.errstate(over="ignore"):
+            return np.ascontiguousarray(values.astype(self.in_library("numpy"))).view(np.uint8)
 
 
 # ---- Operators
