@@ -55,14 +55,14 @@ def share(group: Group, model: Any, **settings: Any) -> None:
 
 
 class Flats:
-    """What both have: `flats`, `sizes` and `size`, in numbers of elements."""
+    """Flat tensors of both kinds: `flats`, with `sizes` and `size` in numbers of elements."""
 
     flats: Sequence[Any]
     sizes: list[int]
     size: int
 
     def _parts(self, vector: Any) -> list[Any]:
-        """Those of a flat vector that belong to the parameters."""
+        """The parts of a flat vector, one for each parameter."""
         return [vector[end - size : end] for size, end in zip(self.sizes, accumulate(self.sizes))]
 
     def gather(self, vector: Any, flats: Optional[Sequence[Any]] = None) -> Any:
