@@ -1,4 +1,6 @@
-"""The programs of torch's tutorials: the same losses on col as on Gloo. Needs today's torch: scripts/torch-tests runs it."""
+"""The programs of torch's tutorials: the same losses on col as on Gloo. scripts/torch-tests runs it on the newest torch, and on older
+ones what those have.
+"""
 
 import json
 import os
@@ -7,7 +9,9 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 PROGRAMS = pathlib.Path(__file__).with_name("programs.py")
 NAMES = "ddp zero fsdp2 fsdp2_in_shared_memory tensor_parallel pipeline mesh functional_collectives compiled objects".split()
 _outputs = {}
@@ -30,6 +34,8 @@ def outputs(backend, size):
 def test_the_same_on_col_as_on_gloo(name, size):
     found, done = outputs("col", size)
     assert name in found, done.stderr[-4000:]
+    if VERSION < (2, 15) and isinstance(found[name], str):
+        pytest.skip(found[name])
     wanted, done = outputs("gloo", size)
     assert name in wanted, done.stderr[-4000:]
     # Two numbers have one sum; more of them depend on the order.
@@ -42,6 +48,7 @@ def test_the_programs_end_well(backend):
     assert done.returncode == 0, done.stderr[-4000:]
 
 
+@pytest.mark.skipif(VERSION < (2, 13), reason="older torch looks for no entry point")
 def test_torch_finds_the_backend_of_a_wheel(tmp_path):
     """By the entry point in the wheel's metadata, without an import."""
     package = tmp_path / "libcol-0.dist-info"

@@ -3,6 +3,7 @@
 Rank 0 prints a line of JSON for each, with losses or values: equal on every backend. Started under colrun.
 """
 
+import inspect
 import json
 import sys
 
@@ -68,6 +69,8 @@ def fsdp2_in_shared_memory():
     model, is_col = network(), dist.get_backend() == "col"
     for part in (model[0], model[2], model):
         fully_shard(part)
+        if not hasattr(part, "set_allocate_memory_from_process_group_for_comm"):
+            raise ImportError("memory of the backend's for fully_shard")
         if is_col:
             part.set_allocate_memory_from_process_group_for_comm(True)
     losses = train(model, torch.optim.SGD(model.parameters(), 0.1))
@@ -96,6 +99,8 @@ def tensor_parallel():
 def pipeline():
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 
+    if inspect.signature(PipelineStage).parameters["input_args"].default is not None:
+        raise ImportError("a PipelineStage that is given no input_args")
     rank, size = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)
     stage = PipelineStage([nn.Linear(16, 16) for _ in range(size)][rank], rank, size, torch.device("cpu"))
@@ -162,7 +167,10 @@ if __name__ == "__main__":
         import col.torch  # noqa: F401
     dist.init_process_group(backend)
     for name in names or PROGRAMS:
-        values = PROGRAMS[name]()
+        try:
+            values = PROGRAMS[name]()
+        except ImportError as lacking:
+            values = f"torch {torch.__version__} has not all that it needs: {lacking}"
         if dist.get_rank() == 0:
             print(json.dumps({name: values}), flush=True)
     dist.destroy_process_group()

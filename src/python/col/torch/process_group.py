@@ -161,6 +161,10 @@ class ProcessGroup(dist.ProcessGroup):
     def getGroupDesc(self) -> str:
         return self._group_desc
 
+    # By these names torch 2.4 asks its C++, which has none for a group in Python.
+    _set_group_name, _set_group_desc = setGroupName, setGroupDesc
+    group_name, group_desc = property(getGroupName), property(getGroupDesc)
+
     def _get_backend(self, device: Any) -> ProcessGroup:
         return self
 
