@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import threading
 import weakref
 from datetime import timedelta
 from types import SimpleNamespace
@@ -205,6 +206,23 @@ def test_a_changed_timeout():
     run(timeouts)
 
 
+def same_time(groups):
+    """Connections and a message that are given the same time: those say who is missing, also where they begin late."""
+    def connect():
+        threading.Event().wait(0.3)
+        raise col.Timeout("waiting for rank 1 to join")
+
+    stream = fake_cuda.current_stream()
+    late = pair.Pair(1, 1, stream.device, 0.1, connect)
+    for timeout in (0.1, 0.2):
+        with pytest.raises(col.Timeout, match="waiting for rank 1 to join"):
+            late.isend(of(0), stream, timeout=timeout).wait(stream)
+
+
+def test_connections_and_a_message_with_the_same_timeout():
+    run(same_time)
+
+
 def collected(groups):
     """What makes the connections does not keep the group, with which older torch ends a job."""
     group = dist.new_group(timeout=timedelta(seconds=ranks.LIMIT / 2))
@@ -234,7 +252,7 @@ def failures(groups):
     error, told = RuntimeError("no more threads"), []
     stream = fake_cuda.current_stream()
     running = SimpleNamespace(then=raises, done=lambda: False, error=None)
-    laters = [pair.Later("rank 1", "isend", {}, stream) for _ in range(2)]
+    laters = [pair.Later("rank 1", "isend", {}, stream, None) for _ in range(2)]
     for later in laters:
         later.then(told.append)
         later.then(told.append)

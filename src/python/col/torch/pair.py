@@ -22,9 +22,9 @@ Told = Callable[[Optional[BaseException]], None]
 class Later:
     """A message whose connections are still being made: what a _col.Work is, as far as Work uses one."""
 
-    def __init__(self, what: str, call: str, arguments: dict[str, Any], stream: Any) -> None:
+    def __init__(self, what: str, call: str, arguments: dict[str, Any], stream: Any, seconds: Optional[float]) -> None:
         self._what, self._call, self._arguments = what, call, arguments
-        self._seconds: Optional[float] = arguments.get("timeout")  # None: as long as the connections may take
+        self._seconds = seconds  # that a wait gives the connections; None: as long as they may take
         self._before = torch.cuda.Event()  # where the caller's stream was
         self._before.record(stream)
         self._begun, self._lock = Event(), Lock()
@@ -103,10 +103,11 @@ class Later:
 
 class Pair:
     """Any thread may use it. `place` is the other rank's number in the group that `make` makes: in the pair's thread, where `device` is
-    current."""
+    current, and within `timeout` seconds, after which it raises."""
 
-    def __init__(self, peer: int, place: int, device: Any, make: Callable[[], _col.Group]) -> None:
+    def __init__(self, peer: int, place: int, device: Any, timeout: float, make: Callable[[], _col.Group]) -> None:
         self._what, self._place, self._device = f"rank {peer}", place, device
+        self._until = monotonic() + timeout
         self._lock = Lock()
         self._group: Optional[_col.Group] = None
         self._error: Optional[BaseException] = None
@@ -126,9 +127,13 @@ class Pair:
             if self._error is not None:
                 raise self._error
             if self._group is None:
-                self._waiting.append(Later(self._what, call, arguments, stream))
+                self._waiting.append(Later(self._what, call, arguments, stream, self._seconds_of(arguments.get("timeout"))))
                 return self._waiting[-1]
         return getattr(self._group, call)(**arguments, stream=stream.cuda_stream)
+
+    def _seconds_of(self, timeout: Optional[float]) -> Optional[float]:
+        """Connections that are to give up first say themselves who is missing: a message's own time must not end at that moment, too."""
+        return timeout if timeout is not None and monotonic() + timeout < self._until else None
 
     def _make(self, make: Callable[[], _col.Group]) -> None:
         try:

@@ -581,7 +581,8 @@ class ProcessGroup(dist.ProcessGroup):
                 context, place = self._job.context, ranks.index(self._rank)
                 timeout = self._timeout if self._changed_timeout is None else self._changed_timeout
                 self._pairs[peer] = Pair(
-                    peer, 1 - place, self._gpu, lambda: context.init_group(name, "nccl", timeout, rank=place, world_size=2))
+                    peer, 1 - place, self._gpu, timeout,
+                    lambda: context.init_group(name, "nccl", timeout, rank=place, world_size=2))
             return self._pairs[peer]
 
     def _gpu_stream(self) -> Any:
