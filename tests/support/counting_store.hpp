@@ -1,5 +1,5 @@
-// A store that counts what goes through it to the one behind: bytes of keys and values, asked for or answered (not what
-// a wire adds to them), and rounds: trips to the store and back, one after the other.
+// A store that counts what goes through it to the one behind: keys; bytes of keys and values, asked for or answered
+// (not what a wire adds to them); and rounds: trips to the store and back, one after the other.
 #pragma once
 
 #include <atomic>
@@ -58,7 +58,7 @@ class CountingStore final : public Store, public store::RunExtension {
   void run(std::span<store::Call> calls, WaitContext& wait, const store::Answered& answered) override {
     std::size_t bytes = 0;
     for (const store::Call& call : calls) bytes += call.key.size() + call.value.size();
-    count(bytes);
+    count(bytes, calls.size());
     store::run(*store_, calls, wait, [&](std::size_t i) {
       if (calls[i].answer) bytes_ += calls[i].answer->size();
       return !answered || answered(i);
@@ -67,18 +67,20 @@ class CountingStore final : public Store, public store::RunExtension {
 
   std::size_t bytes() const { return bytes_; }
   std::size_t rounds() const { return rounds_; }
+  std::size_t keys() const { return keys_; }
   // The part of these that get() took: how often a rank looks depends on how long it waits.
   std::size_t got_bytes() const { return got_bytes_; }
   std::size_t gets() const { return gets_; }
 
  private:
-  void count(std::size_t bytes) {
+  void count(std::size_t bytes, std::size_t keys = 1) {
     bytes_ += bytes;
+    keys_ += keys;
     ++rounds_;
   }
 
   const std::shared_ptr<Store> store_;  // shared with the other ranks
-  std::atomic<std::size_t> bytes_{0}, rounds_{0}, got_bytes_{0}, gets_{0};
+  std::atomic<std::size_t> bytes_{0}, rounds_{0}, keys_{0}, got_bytes_{0}, gets_{0};
 };
 
 }  // namespace col::test

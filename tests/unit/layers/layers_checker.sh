@@ -27,6 +27,7 @@ plant src/lib/group/a.cpp '#include <ucp/api/ucp.h>'
 plant src/lib/group/a.cpp '#include <nccl.h>'
 plant src/tools/colcheck/a.cpp '#include <cuda_runtime.h>'
 plant src/lib/backend/nccl/a.cpp '#include "core/env.hpp"'
+plant src/lib/backend/nccl/a.cpp '#include "store/base/text.hpp"'
 plant src/lib/include/a.hpp '#include "core/env.hpp"'
 plant src/tools/colrun/a.cpp '#include "core/env.hpp"'
 plant src/tools/launch/a.cpp '#include "group/state.hpp"'
@@ -48,6 +49,6 @@ rm -rf "${dir:?}/src"
 mkdir -p "$dir/src/lib/include" "$dir/src/lib/store" "$dir/src/tools/launch" "$dir/src/examples"
 printf '#include "core/env.hpp"\n' >"$dir/src/lib/store/a.cpp"
 mkdir -p "$dir/src/lib/backend/nccl"
-printf '#include "core/clock/clock.hpp"\n' >"$dir/src/lib/backend/nccl/a.cpp"
+printf '#include "core/clock/clock.hpp"\n#include "store/base/run.hpp"\n' >"$dir/src/lib/backend/nccl/a.cpp"
 printf '#include "core/clock/clock.hpp"\n' >"$dir/src/tools/launch/a.cpp"
 bash "$checker" "$dir"

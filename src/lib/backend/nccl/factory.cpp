@@ -129,7 +129,8 @@ class Factory final : public BackendFactory {
         .seats = {seat_of(*device, boot_id, nccl)}};
     Meeting::Table table;
     try {
-      table = meeting.exchange(own, wait);
+      table = meeting.exchange(
+          own, [&] { return make_id(nccl); }, wait);
     } catch (const Error&) {
       if (problem) throw *problem;
       throw;
@@ -137,7 +138,7 @@ class Factory final : public BackendFactory {
     if (problem) throw *problem;
     for (const Offer& offer : table.offers) place.devices.push_back(offer.devices);
     place.has_shared_gpus = table.has_shared_gpus;
-    const Membership membership{.id = meeting.agree_on_id(nccl, wait),
+    const Membership membership{.id = table.id,
                                 .rank = request.rank,
                                 .size = request.size,
                                 .has_shared_gpus = table.has_shared_gpus,
@@ -155,7 +156,7 @@ class Factory final : public BackendFactory {
       if (error.code() != ErrorCode::timeout && error.code() != ErrorCode::aborted) meeting.give_up(error);
       throw;
     }
-    meeting.leave();
+    meeting.leave(wait);
     return std::make_unique<NcclChannel>(std::move(place), std::move(device), std::move(communicator));
   }
 

@@ -1,10 +1,11 @@
 // How ranks meet before NCCL connects them: each writes into the store what it brings, and the first one gives out
-// NCCL's id.
+// that of all, and NCCL's id.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "backend/nccl/device.hpp"
 #include "backend/nccl/nccl_library.hpp"
 #include "core/clock/clock.hpp"
+#include "store/base/run.hpp"
 
 namespace col::nccl_backend {
 
@@ -27,6 +29,9 @@ struct Offer {
 // Identifies a GPU, as `nccl` tells it from others, among all GPUs of all hosts, whatever number a process gives it.
 // Each host has its own `boot_id`.
 std::string seat_of(const GpuDevice& device, const std::string& boot_id, const NcclLibrary& nccl);
+
+// Throws io if NCCL can make none.
+ncclUniqueId make_id(const NcclLibrary& nccl);
 
 class Meeting {
  public:
@@ -44,21 +49,25 @@ class Meeting {
   struct Table {
     std::vector<Offer> offers;     // what all ranks bring, in their order
     bool has_shared_gpus = false;  // whether some share a GPU
+    ncclUniqueId id{};             // equal on all of them
   };
+  using MakeId = std::function<ncclUniqueId()>;  // called by the first of them
   // Throws, alike on all ranks: mismatch if the terms differ, unavailable if two ranks share a GPU and NCCL cannot
-  // serve that. Also throws what wait.check() and the store throw.
-  Table exchange(const Offer& own, WaitContext& wait);
-  // Throws io if NCCL can make no id.
-  ncclUniqueId agree_on_id(const NcclLibrary& nccl, WaitContext& wait);
+  // serve that, and what `id` throws. Also throws what wait.check() and the store throw.
+  Table exchange(const Offer& own, const MakeId& id, WaitContext& wait);
   // Tells the others that this rank cannot connect, and why: NCCL tells them nothing.
   void give_up(const Error& why) noexcept;
   // Throws peer_lost if another rank has given up. It asks the store a few times a second, however often it is called.
   void check();
-  // Removes what this rank has written. Requires: all ranks have read it; they have, once they are connected.
-  void leave();
+  // Removes what they have written. Requires: all ranks have read it; they have, once they are connected.
+  void leave(WaitContext& wait);
 
  private:
-  std::string hear(const std::string& key, WaitContext& wait);
+  void run(std::span<store::Call> calls, WaitContext& wait, const store::Answered& answered) const;
+  Table gather(const Offer& own, const MakeId& make_id, WaitContext& wait) const;
+  Table say(const Offer& own, WaitContext& wait) const;
+  void judge(Table& table) const;
+  Error with_missing(const Error& error) const;
   std::string say_key(std::size_t place) const;
   void require_same_terms(const std::vector<Offer>& offers) const;
   bool has_shared_gpus(const std::vector<Offer>& offers) const;

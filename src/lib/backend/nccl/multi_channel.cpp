@@ -183,16 +183,17 @@ std::unique_ptr<DeviceSet> NcclMultiChannel::connect(std::span<const int> device
   auto set = std::make_unique<DeviceSet>(device_.cuda(), devices, place_.priority, host_.look);
   Offer offer{.terms = nccl_.version_term() + terms, .devices = device_.cuda().devices, .why_alone = nccl_.why_alone()};
   for (std::size_t i = 0; i < set->size(); ++i) offer.seats.push_back(seat_of(set->device(i), place_.boot_id, nccl_));
-  const bool shared = meeting.exchange(offer, wait).has_shared_gpus;
+  const Meeting::Table table = meeting.exchange(
+      offer, [this] { return make_id(nccl_); }, wait);
   set->connect(nccl_,
-               {.id = meeting.agree_on_id(nccl_, wait),
+               {.id = table.id,
                 .rank = first,
                 .size = size,
-                .has_shared_gpus = shared,
+                .has_shared_gpus = table.has_shared_gpus,
                 .name = place_.group + ", several GPUs",
                 .settings = place_.settings},
                wait);
-  meeting.leave();
+  meeting.leave(wait);
   return set;
 }
 
