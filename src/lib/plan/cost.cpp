@@ -6,7 +6,6 @@
 #include <col/plan.hpp>
 
 #include "plan/cost_terms.hpp"
-#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 
 namespace col {
@@ -45,8 +44,10 @@ std::optional<double> closed_form_seconds(const Algorithm& algorithm, int size, 
 }
 
 std::optional<double> closed_form_seconds(const Algorithm& algorithm, const PlanProblem& problem,
-                                          const CostModel& model, std::size_t element_size, std::size_t wide_size) {
+                                          const CostModel& model, std::size_t element_size) {
   const PlanProblem::Spec& spec = problem.spec();
+  const auto nodes = std::span(spec.node_of_rank);
+  if (std::adjacent_find(nodes.begin(), nodes.end(), std::not_equal_to<>()) != nodes.end()) return std::nullopt;
   const CollectiveRow& row = row_of(algorithm.collective);
   const bool whole_vectors = row.in == Extent::vector || row.out == Extent::vector;
   const std::size_t bytes = spec.count * element_size * (whole_vectors ? 1 : static_cast<std::size_t>(spec.size));
@@ -55,17 +56,7 @@ std::optional<double> closed_form_seconds(const Algorithm& algorithm, const Plan
   const std::size_t segment = parameters.segment == 0 ? plan::kDefaultSegment : parameters.segment;
   parameters.segment =
       std::max<std::size_t>(1, segment * element_size / static_cast<std::size_t>(plan::CostTerms::kSegmentElementSize));
-  const auto nodes = std::span(spec.node_of_rank);
-  if (std::adjacent_find(nodes.begin(), nodes.end(), std::not_equal_to<>()) == nodes.end()) {
-    return closed_form_seconds(algorithm, spec.size, bytes, model, parameters);
-  }
-  if (model.cores > 0 || model.memory_bandwidth > 0) return std::nullopt;
-  if (spec.widens && wide_size != element_size) return std::nullopt;
-  if (algorithm.cost.on_nodes == nullptr) return std::nullopt;
-  if (bytes == 0 && row.has_data()) return 0;
-  plan::NodeClocks clocks(problem, parameters, model, static_cast<double>(bytes));
-  const double seconds = algorithm.cost.on_nodes(clocks);
-  return clocks.is_known() ? std::optional(seconds) : std::nullopt;
+  return closed_form_seconds(algorithm, spec.size, bytes, model, parameters);
 }
 
 // Each of the three is necessary by itself, but they may overlap: the greatest, not the sum. For ranks on several nodes

@@ -36,10 +36,8 @@ one, in `src/lib/plan/<collective>/`, begins with its idea, a picture and its so
 
 The simulator agrees with the formulas to 1 %, except where they say "about". Copies cost nothing in them.
 
-Of ranks on several nodes, `closed_form_seconds(algorithm, problem, model)` knows which messages are between nodes, for
-any layout: rings, exchanges at doubling distances, minimum spanning trees, Bruck's, pairwise and neighbor steps, and what
-is made of these for leaders; rails of allgather and reduce_scatter where nodes are equal and nothing is cut into segments. They agree with the simulator
-to 1 %, too. There is no formula where ranks of a node would wait for each other at its one port: simulate.
+Ranks on several nodes have no formulas: what they take depends on who waits for whom, which the simulator says for any
+layout.
 
 **Order** is how contributions are combined: *any* needs a commutative operator, *contiguous* an associative one, and
 *rank order* gives ((x0 op x1) op x2) op …, whatever the number of ranks.

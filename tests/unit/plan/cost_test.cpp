@@ -1,16 +1,8 @@
 // Closed formulas against the simulator, and everything against the lower bounds.
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <cmath>
-#include <cstdint>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <col/plan.hpp>
 
@@ -95,59 +87,7 @@ TEST_CASE("cost: formulas follow segment and radix", "[plan][cost]") {
   }
 }
 
-// Nodes that are equal, in order and in turns; of the next sizes; and anything else.
-std::vector<std::vector<int>> layouts(int size, std::mt19937& random) {
-  std::vector<std::vector<int>> layouts(3);
-  const int nodes = std::uniform_int_distribution(2, std::max(2, size - 1))(random);
-  const int per_node = (size + nodes - 1) / nodes;
-  for (int rank = 0; rank < size; ++rank) {
-    layouts[0].push_back(rank / per_node);
-    layouts[1].push_back(rank % nodes);
-    layouts[2].push_back(static_cast<int>(std::sqrt(rank)));  // 1, 3, 5 … ranks
-  }
-  layouts.push_back(test::random_nodes(size, random));
-  return layouts;
-}
-
-TEST_CASE("cost: formulas for several nodes are what the simulator finds", "[plan][cost]") {
-  const std::uint32_t seed = test::random_seed();
-  std::mt19937 random(seed);
-  int cells = 0, known_with_shared_ports = 0, rails = 0;
-  for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.cost.on_nodes == nullptr) continue;
-    for (const int size : {2, 3, 4, 6, 7, 8, 12, 13, 16, 24, 31}) {
-      for (const std::vector<int>& node_of_rank : layouts(size, random)) {
-        for (CostModel model : models()) {
-          const std::size_t block = std::array{64, 19200}[random() % 2];
-          PlanProblem::Spec spec = test::everyday_spec(algorithm.collective, size, block);
-          spec.node_of_rank = node_of_rank;
-          if (row_of(algorithm.collective).rooted) spec.root = static_cast<int>(random() % static_cast<unsigned>(size));
-          const PlanProblem problem(spec);
-          if (algorithm.refuse(problem.request(0))) continue;
-          for (const bool nic_shared : {false, true}) {
-            model.nic_shared = nic_shared;
-            INFO(test::describe(algorithm, spec) << ", nodes " << fmt::format("{}", fmt::join(node_of_rank, " "))
-                                                 << (nic_shared ? ", one port each" : "") << ", seed " << seed);
-            const auto formula = closed_form_seconds(algorithm, problem, model);
-            // Of rails, there is one for equal nodes and one segment.
-            const bool always = !nic_shared && algorithm.name != "two_level_rails";
-            if (always) REQUIRE(formula.has_value());
-            if (!formula) continue;
-            CHECK(*formula == Approx(simulate(problem, plans_of(algorithm, problem), model).seconds).epsilon(0.01));
-            ++cells;
-            known_with_shared_ports += nic_shared;
-            rails += algorithm.name == "two_level_rails";
-          }
-        }
-      }
-    }
-  }
-  CHECK(cells > 2000);
-  CHECK(known_with_shared_ports > 200);
-  CHECK(rails > 10);
-}
-
-TEST_CASE("cost: a formula for several nodes is one for one node where all ranks are on it", "[plan][cost]") {
+TEST_CASE("cost: a problem has the formula of its ranks on one node", "[plan][cost]") {
   for (const Algorithm& algorithm : algorithms()) {
     const auto problem = test::everyday_problem(algorithm, 6, 64);
     if (!problem) continue;
@@ -157,34 +97,13 @@ TEST_CASE("cost: a formula for several nodes is one for one node where all ranks
   }
 }
 
-TEST_CASE("cost: what ranks of a node wait for together has no formula", "[plan][cost]") {
-  const Algorithm& bde = test::algorithm(Collective::allreduce, "bde");
-  const Algorithm& ring = test::algorithm(Collective::allreduce, "ring");
-  PlanProblem::Spec spec = test::everyday_spec(Collective::allreduce, 6, 64);
-  spec.node_of_rank = {0, 0, 0, 1, 1, 1};
-  const PlanProblem in_order(spec);
-  CHECK(closed_form_seconds(bde, in_order, {}).has_value());
-  CHECK_FALSE(closed_form_seconds(bde, in_order, {.nic_shared = true}).has_value());
-  CHECK_FALSE(closed_form_seconds(bde, in_order, {.cores = 2}).has_value());
-  CHECK_FALSE(closed_form_seconds(bde, in_order, {.memory_bandwidth = 1e9}).has_value());
-  // Of a ring in order, one rank of each node sends to the next.
-  CHECK(closed_form_seconds(ring, in_order, {.nic_shared = true}) == closed_form_seconds(ring, in_order, {}));
-  spec.node_of_rank = {0, 1, 0, 1, 0, 1};
-  CHECK_FALSE(closed_form_seconds(ring, PlanProblem(spec), {.nic_shared = true}).has_value());
-}
-
-TEST_CASE("cost: formulas for thousands of ranks on hundreds of nodes are quick", "[plan][cost]") {
-  std::vector<int> node_of_rank;
-  for (int rank = 0; rank < 4096; ++rank) node_of_rank.push_back(rank / 8);
-  const auto begin = std::chrono::steady_clock::now();
-  for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.cost.on_nodes == nullptr) continue;
-    PlanProblem::Spec spec = test::everyday_spec(algorithm.collective, 4096, 64);
-    spec.node_of_rank = node_of_rank;
-    CHECK(closed_form_seconds(algorithm, PlanProblem(spec), {}).value_or(0) > 0);
+TEST_CASE("cost: ranks on several nodes have no formula", "[plan][cost]") {
+  PlanProblem::Spec spec = test::everyday_spec(Collective::allreduce, 4, 64);
+  for (const int last : {0, 1}) {
+    spec.node_of_rank = {0, 0, 0, last};
+    CHECK(closed_form_seconds(test::algorithm(Collective::allreduce, "ring"), PlanProblem(spec), {}).has_value() ==
+          (last == 0));
   }
-  // A second where it is optimised and alone.
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
 }
 
 TEST_CASE("cost: no algorithm is faster than the lower bound", "[plan][cost]") {

@@ -180,7 +180,6 @@ COL_EXPORT std::string_view to_string(FoldOrder order) noexcept;
 
 namespace plan {
 struct CostTerms;
-class NodeClocks;
 }  // namespace plan
 
 // Closed formulas for the time of an algorithm: see closed_form_seconds().
@@ -188,8 +187,6 @@ struct CostFormula {
   std::string_view text = {};                                 // with the letters that docs/algorithms.md explains
   double (*seconds)(const plan::CostTerms& terms) = nullptr;  // null: there is no formula
   double least = 0.99, most = 1.01;                           // its result, as a share of what simulate() says
-  // For ranks on several nodes. The result is within 1 % of simulate(). Null: there is none.
-  double (*on_nodes)(plan::NodeClocks& clocks) = nullptr;
 };
 
 struct Algorithm {
@@ -329,12 +326,9 @@ COL_EXPORT Simulation simulate(const PlanProblem& problem, const PlanOfRank& pla
 // elements of four bytes.
 COL_EXPORT std::optional<double> closed_form_seconds(const Algorithm& algorithm, int size, std::size_t bytes,
                                                      const CostModel& model, const PlanParameters& parameters = {});
-// The same for any ranks on any nodes: messages between two of them take model.inter. There is none where ranks of a
-// node would have to wait for its port to the others (model.nic_shared), or for a core or memory that they share;
-// simulate() knows these.
+// The same for a problem. There is none for ranks on several nodes: simulate() says what those take.
 COL_EXPORT std::optional<double> closed_form_seconds(const Algorithm& algorithm, const PlanProblem& problem,
-                                                     const CostModel& model, std::size_t element_size = 4,
-                                                     std::size_t wide_size = 4);
+                                                     const CostModel& model, std::size_t element_size = 4);
 // A lower bound: no algorithm with one full-duplex port for each rank can be faster.
 COL_EXPORT double lower_bound_seconds(Collective collective, int size, std::size_t bytes, const CostModel& model);
 

@@ -21,7 +21,6 @@
 // multiport message-passing systems, IEEE TPDS 8(11), 1997. Tested by: tests/unit/plan/algorithms_test.cpp.
 #include "plan/allgather/assembly.hpp"
 #include "plan/cost_terms.hpp"
-#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allgather {
@@ -43,11 +42,6 @@ Plan build_bruck(const PlanRequest& request) {
   });
 }
 
-double bruck_on_nodes(NodeClocks& clocks) {
-  clocks.bruck(clocks.all(), clocks.blocks());
-  return clocks.seconds();
-}
-
 }  // namespace
 
 extern constinit const Algorithm bruck = {
@@ -55,7 +49,7 @@ extern constinit const Algorithm bruck = {
     .name = "bruck",
     .summary = "what a rank holds doubles in every round, for any number of ranks; for short vectors",
     .build = build_bruck,
-    .cost = {.text = "Lα + fnβ", .seconds = in_doubling_steps, .on_nodes = bruck_on_nodes},
+    .cost = {.text = "Lα + fnβ", .seconds = in_doubling_steps},
 };
 
 }  // namespace col::plan::allgather

@@ -20,7 +20,6 @@
 #include "plan/allgather/assembly.hpp"
 #include "plan/cost_terms.hpp"
 #include "plan/folding.hpp"
-#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allgather {
@@ -94,27 +93,6 @@ double allgather_doubling(const CostTerms& t) {
   return seconds;
 }
 
-double doubling_on_nodes(NodeClocks& clocks) {
-  const Folding folding(clocks.size());
-  for (int rank = 0; rank < clocks.size(); ++rank) {
-    if (folding.has_extra(rank)) clocks.send(rank + 1, rank, clocks.block());
-  }
-  for (int width = 1; width < folding.groups(); width *= 2) {
-    const auto held = [&](int first) {
-      return (folding.first_rank(first + width) - folding.first_rank(first)) * clocks.block();
-    };
-    for (int group = 0; group < folding.groups(); ++group) {
-      const int mine = group & ~(width - 1);
-      if ((group & width) == 0)
-        clocks.exchange(folding.first_rank(group), folding.first_rank(group + width), held(mine), held(mine + width));
-    }
-  }
-  for (int rank = 0; rank < clocks.size(); ++rank) {
-    if (folding.has_extra(rank)) clocks.send(rank, rank + 1, clocks.bytes());
-  }
-  return clocks.seconds();
-}
-
 }  // namespace
 
 extern constinit const Algorithm doubling = {
@@ -122,9 +100,7 @@ extern constinit const Algorithm doubling = {
     .name = "doubling",
     .summary = "partners at doubling distance exchange all they have; few steps, for powers of two",
     .build = build_doubling,
-    .cost = {.text = "Lα + fnβ; folded: (F+2)α + about 2nβ",
-             .seconds = allgather_doubling,
-             .on_nodes = doubling_on_nodes},
+    .cost = {.text = "Lα + fnβ; folded: (F+2)α + about 2nβ", .seconds = allgather_doubling},
 };
 
 }  // namespace col::plan::allgather

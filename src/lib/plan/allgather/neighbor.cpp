@@ -19,7 +19,6 @@
 
 #include "plan/allgather/assembly.hpp"
 #include "plan/cost_terms.hpp"
-#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allgather {
@@ -77,15 +76,6 @@ double allgather_neighbor(const CostTerms& t) {
   return t.p / 2 * t.a + t.f() * t.n * t.b;
 }
 
-double neighbor_on_nodes(NodeClocks& clocks) {
-  const int p = clocks.size();
-  for (int k = 0; k < p / 2; ++k) {
-    const double bytes = (k == 0 ? 1 : 2) * clocks.block();
-    for (int rank = k % 2; rank < p; rank += 2) clocks.exchange(rank, shifted(rank, 1, p), bytes, bytes);
-  }
-  return clocks.seconds();
-}
-
 }  // namespace
 
 extern constinit const Algorithm neighbor = {
@@ -94,7 +84,7 @@ extern constinit const Algorithm neighbor = {
     .summary = "pairs of blocks go both ways around a ring of even size; half the steps of ring",
     .refuse = refuse,
     .build = build_neighbor,
-    .cost = {.text = "(p/2)α + fnβ", .seconds = allgather_neighbor, .on_nodes = neighbor_on_nodes},
+    .cost = {.text = "(p/2)α + fnβ", .seconds = allgather_neighbor},
 };
 
 }  // namespace col::plan::allgather

@@ -16,7 +16,6 @@
 #include "plan/allgather/assembly.hpp"
 #include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
-#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allgather {
@@ -38,10 +37,6 @@ Plan build_ring(const PlanRequest& request) {
   });
 }
 
-double ring_on_nodes(NodeClocks& clocks) {
-  return in_steps_of_one_block(clocks.terms_of_ring(clocks.block()));
-}
-
 }  // namespace
 
 extern constinit const Algorithm ring = {
@@ -49,7 +44,7 @@ extern constinit const Algorithm ring = {
     .name = "ring",
     .summary = "blocks go around a ring; fewest bytes and only neighbours talk, for long vectors",
     .build = build_ring,
-    .cost = {.text = "(p-1)α + fnβ", .seconds = in_steps_of_one_block, .on_nodes = ring_on_nodes},
+    .cost = {.text = "(p-1)α + fnβ", .seconds = in_steps_of_one_block},
 };
 
 }  // namespace col::plan::allgather

@@ -16,7 +16,6 @@
 // nodes; all blocks are copied once more. Source: T. Kielmann, R. Hofman, H. Bal, A. Plaat, R. Bhoedjang: MagPIe: MPI's
 // collective communication operations for clustered wide area systems, PPoPP 1999. Tested by:
 // tests/unit/plan/algorithms_test.cpp, with every other builder.
-#include "plan/node_clocks.hpp"
 #include "plan/two_level/leaders.hpp"
 
 namespace col::plan::allgather {
@@ -51,17 +50,6 @@ Plan build_leaders(const PlanRequest& request) {
   return plan.done();
 }
 
-double leaders_on_nodes(NodeClocks& clocks) {
-  const Nodes& nodes = clocks.nodes();
-  for (int node = 0; node < nodes.count(); ++node) {
-    for (int local = 1; local < nodes.size(node); ++local)
-      clocks.send(nodes.rank(node, local), nodes.rank(node, 0), clocks.block());
-  }
-  clocks.bruck(clocks.leaders(), clocks.node_bytes());
-  for (int node = 0; node < nodes.count(); ++node) clocks.mst_down(nodes.ranks(node), 0);
-  return clocks.seconds();
-}
-
 }  // namespace
 
 extern constinit const Algorithm two_level_leaders = {
@@ -70,7 +58,6 @@ extern constinit const Algorithm two_level_leaders = {
     .summary = "one rank of each node exchanges for all of them; short blocks, several nodes",
     .refuse = [](const PlanRequest& request) { return refuse_one_node(request, "bruck"); },
     .build = build_leaders,
-    .cost = {.on_nodes = leaders_on_nodes},
 };
 
 }  // namespace col::plan::allgather

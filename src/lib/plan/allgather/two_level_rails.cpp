@@ -15,7 +15,6 @@
 // multi-lane communication, CLUSTER 2020. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder;
 // tests/unit/plan/two_level_test.cpp.
 #include "plan/two_level/carrier.hpp"
-#include "plan/two_level/rails_cost.hpp"
 
 namespace col::plan::allgather {
 namespace {
@@ -44,11 +43,6 @@ Plan build_rails(const PlanRequest& request) {
                    Stages{carrier, {blocks.offset(rank), blocks.count(rank)}, request.in_place});
 }
 
-double rails_on_nodes(NodeClocks& clocks) {
-  const int hops = clocks.nodes().count() - 1;
-  return rails_seconds(clocks, {0, hops, false, true});
-}
-
 }  // namespace
 
 extern constinit const Algorithm two_level_rails = {
@@ -58,7 +52,6 @@ extern constinit const Algorithm two_level_rails = {
     .parameters = "segment",
     .refuse = [](const PlanRequest& request) { return refuse_one_node(request, "ring"); },
     .build = build_rails,
-    .cost = {.on_nodes = rails_on_nodes},
 };
 
 }  // namespace col::plan::allgather

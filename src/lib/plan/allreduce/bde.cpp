@@ -37,7 +37,6 @@
 // Limits: any p.
 #include "plan/cost_terms.hpp"
 #include "plan/folding.hpp"
-#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allreduce {
@@ -125,16 +124,6 @@ double allreduce_bde_half(const CostTerms& t) {
   return t.floor_logarithm() * (2 * t.message(t.n) + t.add(t.n)) + t.folding();
 }
 
-double bde_on_nodes(NodeClocks& clocks) {
-  clocks.doubling(clocks.all(), false);
-  return clocks.seconds();
-}
-
-double bde_half_on_nodes(NodeClocks& clocks) {
-  clocks.doubling(clocks.all(), true);
-  return clocks.seconds();
-}
-
 }  // namespace
 
 extern constinit const Algorithm bde = {
@@ -143,7 +132,7 @@ extern constinit const Algorithm bde = {
     .summary = "bidirectional exchange, distances doubling; fewest steps, for short vectors",
     .order = FoldOrder::contiguous,
     .build = [](const PlanRequest& request) { return build_doubling(request, Duplex::full); },
-    .cost = {.text = "F(α + nβ + nγ); folded: + 2(α + nβ) + nγ", .seconds = allreduce_bde, .on_nodes = bde_on_nodes},
+    .cost = {.text = "F(α + nβ + nγ); folded: + 2(α + nβ) + nγ", .seconds = allreduce_bde},
 };
 
 extern constinit const Algorithm bde_half = {
@@ -152,9 +141,7 @@ extern constinit const Algorithm bde_half = {
     .summary = "bde with half-duplex messages, twice the steps; for teaching",
     .order = FoldOrder::contiguous,
     .build = [](const PlanRequest& request) { return build_doubling(request, Duplex::half); },
-    .cost = {.text = "F(2α + 2nβ + nγ); folded: + 2(α + nβ) + nγ",
-             .seconds = allreduce_bde_half,
-             .on_nodes = bde_half_on_nodes},
+    .cost = {.text = "F(2α + 2nβ + nγ); folded: + 2(α + nβ) + nγ", .seconds = allreduce_bde_half},
 };
 
 }  // namespace col::plan::allreduce

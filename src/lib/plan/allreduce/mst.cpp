@@ -16,7 +16,6 @@
 // experience, CCPE 19(13), 2007.
 // Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
 #include "plan/cost_terms.hpp"
-#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::reduce {
@@ -43,12 +42,6 @@ double allreduce_mst(const CostTerms& t) {
   return 2 * t.logarithm() * t.message(t.n) + t.logarithm() * t.add(t.n);
 }
 
-double mst_on_nodes(NodeClocks& clocks) {
-  clocks.mst_up(clocks.all(), 0);
-  clocks.mst_down(clocks.all(), 0);
-  return clocks.seconds();
-}
-
 }  // namespace
 
 extern constinit const Algorithm mst = {
@@ -57,7 +50,7 @@ extern constinit const Algorithm mst = {
     .summary = "reduce and broadcast on minimum spanning trees; fewest messages, for short vectors",
     .order = FoldOrder::contiguous,
     .build = build_mst,
-    .cost = {.text = "2L(α + nβ) + Lnγ", .seconds = allreduce_mst, .on_nodes = mst_on_nodes},
+    .cost = {.text = "2L(α + nβ) + Lnγ", .seconds = allreduce_mst},
 };
 
 }  // namespace col::plan::allreduce

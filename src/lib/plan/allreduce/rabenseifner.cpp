@@ -24,7 +24,6 @@
 #include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
 #include "plan/folding.hpp"
-#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allreduce {
@@ -100,32 +99,6 @@ double allreduce_rabenseifner(const CostTerms& t) {
   return 2 * (t.floor_logarithm() * t.a + f * t.n * t.b) + f * t.add(t.n) + t.folding();
 }
 
-double rabenseifner_on_nodes(NodeClocks& clocks) {
-  const Folding folding(clocks.size());
-  const double n = clocks.bytes();
-  const auto extras_send = [&](bool in) {
-    for (int rank = 0; rank < clocks.size(); ++rank) {
-      if (!folding.has_extra(rank)) continue;
-      in ? clocks.send(rank + 1, rank, n) : clocks.send(rank, rank + 1, n);
-      if (in) clocks.add(rank, n);
-    }
-  };
-  const auto exchange = [&](int k, bool adds) {
-    const double half = n / (2 << k);
-    for (int group = 0; group < folding.groups(); ++group) {
-      const int partner = group ^ (1 << k);
-      if (partner < group) continue;
-      const int a = folding.first_rank(group), b = folding.first_rank(partner);
-      clocks.exchange(a, b, half, half, adds);
-    }
-  };
-  extras_send(true);
-  for (int k = 0; k < folding.steps(); ++k) exchange(k, true);
-  for (int k = folding.steps() - 1; k >= 0; --k) exchange(k, false);
-  extras_send(false);
-  return clocks.seconds();
-}
-
 }  // namespace
 
 extern constinit const Algorithm rabenseifner = {
@@ -134,9 +107,7 @@ extern constinit const Algorithm rabenseifner = {
     .summary = "halving reduce-scatter, doubling allgather; few steps and fewest bytes, for long vectors",
     .order = FoldOrder::contiguous,
     .build = build_rabenseifner,
-    .cost = {.text = "2Fα + 2hnβ + hnγ; folded: + 2(α + nβ) + nγ",
-             .seconds = allreduce_rabenseifner,
-             .on_nodes = rabenseifner_on_nodes},
+    .cost = {.text = "2Fα + 2hnβ + hnγ; folded: + 2(α + nβ) + nγ", .seconds = allreduce_rabenseifner},
 };
 
 }  // namespace col::plan::allreduce

@@ -20,7 +20,6 @@
 // 2009. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
 #include "plan/ring.hpp"
 #include "plan/cost_terms.hpp"
-#include "plan/node_clocks.hpp"
 
 namespace col::plan::allreduce {
 namespace {
@@ -33,10 +32,6 @@ double allreduce_ring(const CostTerms& t) {
   return (t.p - 1) * 2 * t.message(t.n / t.p) + t.f() * t.add(t.n);
 }
 
-double ring_on_nodes(NodeClocks& clocks) {
-  return allreduce_ring(clocks.terms_of_ring(clocks.block()));
-}
-
 }  // namespace
 
 extern constinit const Algorithm ring = {
@@ -45,7 +40,7 @@ extern constinit const Algorithm ring = {
     .summary = "reduce-scatter and allgather around a ring; fewest bytes, for long vectors",
     .order = FoldOrder::any,
     .build = build_ring,
-    .cost = {.text = "2(p-1)α + 2fnβ + fnγ", .seconds = allreduce_ring, .on_nodes = ring_on_nodes},
+    .cost = {.text = "2(p-1)α + 2fnβ + fnγ", .seconds = allreduce_ring},
 };
 
 }  // namespace col::plan::allreduce

@@ -23,7 +23,6 @@
 
 #include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
-#include "plan/node_clocks.hpp"
 #include "plan/ring.hpp"
 
 namespace col::plan::allreduce {
@@ -45,10 +44,6 @@ double allreduce_ring_pipelined(const CostTerms& t) {
   return (t.p - 1) * (t.message(segment) + (segments - 1) * slower + t.add(segment) + t.message(block));
 }
 
-double pipelined_on_nodes(NodeClocks& clocks) {
-  return allreduce_ring_pipelined(clocks.terms_of_ring(clocks.block()));
-}
-
 }  // namespace
 
 extern constinit const Algorithm ring_pipelined = {
@@ -59,8 +54,7 @@ extern constinit const Algorithm ring_pipelined = {
     .parameters = "segment",
     .build = build_ring_pipelined,
     .cost = {.text = "(p-1)(S+1)α + 2fnβ + fnγ/S, adding being faster than the wire",
-             .seconds = allreduce_ring_pipelined,
-             .on_nodes = pipelined_on_nodes},
+             .seconds = allreduce_ring_pipelined},
 };
 
 }  // namespace col::plan::allreduce

@@ -15,7 +15,6 @@
 // Limits: several nodes. Nodes are combined in the order of their lowest ranks: for operators that commute.
 // Source: T. Kielmann, R. Hofman, H. Bal, A. Plaat, R. Bhoedjang: MagPIe: MPI's collective communication operations for
 // clustered wide area systems, PPoPP 1999. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
-#include "plan/node_clocks.hpp"
 #include "plan/two_level/leaders.hpp"
 
 namespace col::plan::allreduce {
@@ -33,14 +32,6 @@ Plan build_leaders(const PlanRequest& request) {
   return plan.done();
 }
 
-double leaders_on_nodes(NodeClocks& clocks) {
-  const Nodes& nodes = clocks.nodes();
-  for (int node = 0; node < nodes.count(); ++node) clocks.mst_up(nodes.ranks(node), 0);
-  clocks.doubling(clocks.leaders(), false);
-  for (int node = 0; node < nodes.count(); ++node) clocks.mst_down(nodes.ranks(node), 0);
-  return clocks.seconds();
-}
-
 }  // namespace
 
 extern constinit const Algorithm two_level_leaders = {
@@ -50,7 +41,6 @@ extern constinit const Algorithm two_level_leaders = {
     .order = FoldOrder::any,
     .refuse = [](const PlanRequest& request) { return refuse_one_node(request, "bde"); },
     .build = build_leaders,
-    .cost = {.on_nodes = leaders_on_nodes},
 };
 
 }  // namespace col::plan::allreduce

@@ -18,7 +18,6 @@
 #include "plan/alltoall/outbox.hpp"
 #include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
-#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::alltoall {
@@ -43,11 +42,6 @@ Plan build_pairwise(const PlanRequest& request) {
   });
 }
 
-double pairwise_on_nodes(NodeClocks& clocks) {
-  for (int k = 1; k < clocks.size(); ++k) clocks.shift(clocks.all(), k, [&](int) { return clocks.block(); });
-  return clocks.seconds();
-}
-
 }  // namespace
 
 extern constinit const Algorithm pairwise = {
@@ -55,7 +49,7 @@ extern constinit const Algorithm pairwise = {
     .name = "pairwise",
     .summary = "one partner to send to and one to receive from per round; for long blocks",
     .build = build_pairwise,
-    .cost = {.text = "(p-1)α + fnβ", .seconds = in_steps_of_one_block, .on_nodes = pairwise_on_nodes},
+    .cost = {.text = "(p-1)α + fnβ", .seconds = in_steps_of_one_block},
 };
 
 }  // namespace col::plan::alltoall

@@ -10,7 +10,6 @@
 // Source: J. Mellor-Crummey, M. Scott: Algorithms for scalable synchronization on shared-memory multiprocessors, ACM
 // TOCS 9(1), 1991. Tested by: tests/unit/plan/algorithms_test.cpp.
 #include "plan/cost_terms.hpp"
-#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::barrier {
@@ -29,13 +28,6 @@ double barrier_central(const CostTerms& t) {
   return 2 * (t.p - 1) * t.a;
 }
 
-double central_on_nodes(NodeClocks& clocks) {
-  clocks.take_turns();
-  for (int other = 1; other < clocks.size(); ++other) clocks.send(other, 0, 0);
-  for (int other = 1; other < clocks.size(); ++other) clocks.send(0, other, 0);
-  return clocks.seconds();
-}
-
 }  // namespace
 
 extern constinit const Algorithm central = {
@@ -43,7 +35,7 @@ extern constinit const Algorithm central = {
     .name = "central",
     .summary = "everybody tells rank 0 and hears back; for very few ranks",
     .build = build_central,
-    .cost = {.text = "2(p-1)α", .seconds = barrier_central, .on_nodes = central_on_nodes},
+    .cost = {.text = "2(p-1)α", .seconds = barrier_central},
 };
 
 }  // namespace col::plan::barrier

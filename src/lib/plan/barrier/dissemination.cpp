@@ -12,7 +12,6 @@
 // Source: D. Hensgen, R. Finkel, U. Manber: Two algorithms for barrier synchronization, International Journal of
 // Parallel Programming 17(1), 1988. Tested by: tests/unit/plan/algorithms_test.cpp.
 #include "plan/cost_terms.hpp"
-#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::barrier {
@@ -31,11 +30,6 @@ double barrier_dissemination(const CostTerms& t) {
   return t.logarithm() * t.a;
 }
 
-double dissemination_on_nodes(NodeClocks& clocks) {
-  clocks.dissemination(clocks.all());
-  return clocks.seconds();
-}
-
 }  // namespace
 
 extern constinit const Algorithm dissemination = {
@@ -43,7 +37,7 @@ extern constinit const Algorithm dissemination = {
     .name = "dissemination",
     .summary = "everybody tells ranks at doubling distances; fewest steps",
     .build = build_dissemination,
-    .cost = {.text = "Lα", .seconds = barrier_dissemination, .on_nodes = dissemination_on_nodes},
+    .cost = {.text = "Lα", .seconds = barrier_dissemination},
 };
 
 }  // namespace col::plan::barrier

@@ -13,7 +13,6 @@
 // Source: J. Mellor-Crummey, M. Scott: Algorithms for scalable synchronization on shared-memory multiprocessors, ACM
 // TOCS 9(1), 1991. Tested by: tests/unit/plan/algorithms_test.cpp.
 #include "plan/cost_terms.hpp"
-#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::barrier {
@@ -51,12 +50,6 @@ double barrier_tree(const CostTerms& t) {
   return 2 * t.logarithm() * t.a;
 }
 
-double tree_on_nodes(NodeClocks& clocks) {
-  clocks.tree_up(clocks.all());
-  clocks.tree_down(clocks.all());
-  return clocks.seconds();
-}
-
 }  // namespace
 
 extern constinit const Algorithm tree = {
@@ -64,7 +57,7 @@ extern constinit const Algorithm tree = {
     .name = "tree",
     .summary = "up and down a binomial tree; fewest messages, for ranks that share cores",
     .build = build_tree,
-    .cost = {.text = "2Lα", .seconds = barrier_tree, .on_nodes = tree_on_nodes},
+    .cost = {.text = "2Lα", .seconds = barrier_tree},
 };
 
 }  // namespace col::plan::barrier

@@ -14,7 +14,6 @@
 // ranks. Limits: several nodes.
 // Source: J. Mellor-Crummey, M. Scott: Algorithms for scalable synchronization on shared-memory multiprocessors, ACM
 // TOCS 9(1), 1991. Tested by: tests/unit/plan/algorithms_test.cpp.
-#include "plan/node_clocks.hpp"
 #include "plan/two_level/leaders.hpp"
 
 namespace col::plan::barrier {
@@ -37,14 +36,6 @@ Plan build_leaders(const PlanRequest& request) {
   return plan.done();
 }
 
-double leaders_on_nodes(NodeClocks& clocks) {
-  const Nodes& nodes = clocks.nodes();
-  for (int node = 0; node < nodes.count(); ++node) clocks.tree_up(nodes.ranks(node));
-  clocks.dissemination(clocks.leaders());
-  for (int node = 0; node < nodes.count(); ++node) clocks.tree_down(nodes.ranks(node));
-  return clocks.seconds();
-}
-
 }  // namespace
 
 extern constinit const Algorithm two_level_leaders = {
@@ -53,7 +44,6 @@ extern constinit const Algorithm two_level_leaders = {
     .summary = "one rank of each node tells the other nodes; nodes of several ranks",
     .refuse = [](const PlanRequest& request) { return refuse_one_node(request, "dissemination"); },
     .build = build_leaders,
-    .cost = {.on_nodes = leaders_on_nodes},
 };
 
 }  // namespace col::plan::barrier

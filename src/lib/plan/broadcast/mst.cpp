@@ -13,7 +13,6 @@
 // Source: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory, practice, and
 // experience, Concurrency and Computation 19(13), 2007. Tested by: tests/unit/plan/algorithms_test.cpp.
 #include "plan/cost_terms.hpp"
-#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 #include "plan/trees.hpp"
 
@@ -34,11 +33,6 @@ double broadcast_mst(const CostTerms& t) {
   return t.logarithm() * t.message(t.n);
 }
 
-double mst_on_nodes(NodeClocks& clocks) {
-  clocks.mst_down(clocks.all(), clocks.root());
-  return clocks.seconds();
-}
-
 }  // namespace
 
 extern constinit const Algorithm mst = {
@@ -46,7 +40,7 @@ extern constinit const Algorithm mst = {
     .name = "mst",
     .summary = "halves the range of ranks; fewest steps, for short vectors",
     .build = build_mst,
-    .cost = {.text = "L(α + nβ)", .seconds = broadcast_mst, .on_nodes = mst_on_nodes},
+    .cost = {.text = "L(α + nβ)", .seconds = broadcast_mst},
 };
 
 }  // namespace col::plan::broadcast

@@ -14,7 +14,6 @@
 // Source: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory, practice, and
 // experience, Concurrency and Computation 19(13), 2007. Tested by: tests/unit/plan/algorithms_test.cpp.
 #include "plan/cost_terms.hpp"
-#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 #include "plan/trees.hpp"
 
@@ -81,11 +80,6 @@ double reduce_mst(const CostTerms& t) {
   return t.logarithm() * (t.message(t.n) + t.add(t.n));
 }
 
-double mst_on_nodes(NodeClocks& clocks) {
-  clocks.mst_up(clocks.all(), clocks.root());
-  return clocks.seconds();
-}
-
 }  // namespace
 
 extern constinit const Algorithm mst = {
@@ -94,7 +88,7 @@ extern constinit const Algorithm mst = {
     .summary = "halves the range of ranks; fewest steps, for short vectors",
     .order = FoldOrder::contiguous,
     .build = build_mst,
-    .cost = {.text = "L(α + nβ + nγ)", .seconds = reduce_mst, .on_nodes = mst_on_nodes},
+    .cost = {.text = "L(α + nβ + nγ)", .seconds = reduce_mst},
 };
 
 }  // namespace col::plan::reduce

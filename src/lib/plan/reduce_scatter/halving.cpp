@@ -26,7 +26,6 @@
 #include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
 #include "plan/folding.hpp"
-#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::reduce_scatter {
@@ -244,11 +243,6 @@ double reduce_scatter_halving(const CostTerms& t) {
   return seconds;
 }
 
-double halving_on_nodes(NodeClocks& clocks) {
-  clocks.halving(clocks.all(), clocks.blocks());
-  return clocks.seconds();
-}
-
 }  // namespace
 
 extern constinit const Algorithm halving = {
@@ -257,9 +251,7 @@ extern constinit const Algorithm halving = {
     .summary = "partners share out what is left, half by half; few steps, for short vectors and powers of two",
     .order = FoldOrder::contiguous,
     .build = build_halving,
-    .cost = {.text = "Lα + fnβ + fnγ; folded: (F+2)α + about 2nβ + 2nγ",
-             .seconds = reduce_scatter_halving,
-             .on_nodes = halving_on_nodes},
+    .cost = {.text = "Lα + fnβ + fnγ; folded: (F+2)α + about 2nβ + 2nγ", .seconds = reduce_scatter_halving},
 };
 
 }  // namespace col::plan::reduce_scatter

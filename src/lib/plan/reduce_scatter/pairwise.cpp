@@ -17,7 +17,6 @@
 // commutative operators. Tested by: tests/unit/plan/algorithms_test.cpp.
 #include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
-#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::reduce_scatter {
@@ -74,20 +73,6 @@ double reduce_scatter_pairwise(const CostTerms& t) {
   return reduce_scatter_in_steps(t) + (t.p > 2 ? t.add(t.n / t.p) : 0);
 }
 
-double pairwise_on_nodes(NodeClocks& clocks) {
-  const int p = clocks.size();
-  for (int k = 1; k < p; ++k) {
-    const auto added_by = [&](int rank) {
-      const int from = shifted(rank, -k, p);
-      const bool above = from > rank;
-      return ((above && from == p - 1 ? 0 : 1) + (above && k == p - 1 ? 1 : 0)) * clocks.block();
-    };
-    clocks.shift(
-        clocks.all(), k, [&](int) { return clocks.block(); }, added_by);
-  }
-  return clocks.seconds();
-}
-
 }  // namespace
 
 extern constinit const Algorithm pairwise = {
@@ -96,7 +81,7 @@ extern constinit const Algorithm pairwise = {
     .summary = "one partner per round, each block straight to its owner; for long vectors and ordered operators",
     .order = FoldOrder::contiguous,
     .build = build_pairwise,
-    .cost = {.text = "(p-1)α + fnβ + nγ", .seconds = reduce_scatter_pairwise, .on_nodes = pairwise_on_nodes},
+    .cost = {.text = "(p-1)α + fnβ + nγ", .seconds = reduce_scatter_pairwise},
 };
 
 }  // namespace col::plan::reduce_scatter

@@ -16,7 +16,6 @@
 #include "plan/ring.hpp"
 #include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
-#include "plan/node_clocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::reduce_scatter {
@@ -34,10 +33,6 @@ Plan build_ring(const PlanRequest& request) {
       [ring, result](std::size_t index, Round& round) { ring.reduce(static_cast<int>(index), result, round); });
 }
 
-double ring_on_nodes(NodeClocks& clocks) {
-  return reduce_scatter_in_steps(clocks.terms_of_ring(clocks.block()));
-}
-
 }  // namespace
 
 extern constinit const Algorithm ring = {
@@ -46,7 +41,7 @@ extern constinit const Algorithm ring = {
     .summary = "blocks collect contributions around a ring; fewest bytes and little memory, for long vectors",
     .order = FoldOrder::any,
     .build = build_ring,
-    .cost = {.text = "(p-1)α + fnβ + fnγ", .seconds = reduce_scatter_in_steps, .on_nodes = ring_on_nodes},
+    .cost = {.text = "(p-1)α + fnβ + fnγ", .seconds = reduce_scatter_in_steps},
 };
 
 }  // namespace col::plan::reduce_scatter

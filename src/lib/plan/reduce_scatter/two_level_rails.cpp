@@ -15,7 +15,6 @@
 // Decomposing MPI collectives for exploiting multi-lane communication, CLUSTER 2020. Tested by:
 // tests/unit/plan/algorithms_test.cpp, with every other builder; tests/unit/plan/two_level_test.cpp.
 #include "plan/two_level/carrier.hpp"
-#include "plan/two_level/rails_cost.hpp"
 
 namespace col::plan::reduce_scatter {
 namespace {
@@ -42,11 +41,6 @@ Plan build_rails(const PlanRequest& request) {
                    Stages{carrier, blocks.offset(static_cast<std::size_t>(request.rank))});
 }
 
-double rails_on_nodes(NodeClocks& clocks) {
-  const int hops = clocks.nodes().count() - 1;
-  return rails_seconds(clocks, {hops, 0, true, false});
-}
-
 }  // namespace
 
 extern constinit const Algorithm two_level_rails = {
@@ -57,7 +51,6 @@ extern constinit const Algorithm two_level_rails = {
     .parameters = "segment",
     .refuse = [](const PlanRequest& request) { return refuse_one_node(request, "ring"); },
     .build = build_rails,
-    .cost = {.on_nodes = rails_on_nodes},
 };
 
 }  // namespace col::plan::reduce_scatter

@@ -158,8 +158,7 @@ SimulatedCosts::Cost SimulatedCosts::find(std::size_t number, std::size_t bytes)
     return cost;
   }
   if (source.algorithm() != nullptr) {
-    cost.closed_form =
-        closed_form_seconds(*source.algorithm(), problem, setting_.model, size_of(cell.dtype), wide_size_of(cell));
+    cost.closed_form = closed_form_seconds(*source.algorithm(), problem, setting_.model, size_of(cell.dtype));
   }
   Budget& budget = budgets_[number];
   if (budget.last > budget.left) {  // the next one will hardly be shorter
