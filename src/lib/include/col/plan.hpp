@@ -149,6 +149,7 @@ class COL_EXPORT Round {
 
   void clear() noexcept { steps_.clear(); }
   std::span<const Step> steps() const noexcept { return steps_; }
+  std::span<Step> steps() noexcept { return steps_; }  // for plans that are made of others
 
  private:
   std::vector<Step> steps_;

@@ -12,42 +12,22 @@
 // none; any p.
 // Source: J. Mellor-Crummey, M. Scott: Algorithms for scalable synchronization on shared-memory multiprocessors, ACM
 // TOCS 9(1), 1991. Tested by: tests/unit/plan/algorithms_test.cpp.
+#include "plan/backwards.hpp"
 #include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::barrier {
 namespace {
 
-struct Tree {
-  int rank, size;
-
-  void operator()(std::size_t index, Round& round) const {
-    const int levels = ceil_log2(size);
-    const int k = static_cast<int>(index);
-    const bool goes_up = k < levels;
-    const int weight = 1 << (goes_up ? k : 2 * levels - 1 - k);
-    if (rank % weight != 0) return;
-    if (rank & weight) {
-      if (goes_up)
-        round.signal(rank - weight);
-      else
-        round.await(rank - weight);
-    } else if (rank + weight < size) {
-      if (goes_up)
-        round.await(rank + weight);
-      else
-        round.signal(rank + weight);
-    }
-  }
-};
-
 Plan build_tree(const PlanRequest& request) {
-  return make_plan(2 * static_cast<std::size_t>(ceil_log2(request.size)), {},
-                   Tree{.rank = request.rank, .size = request.size});
-}
-
-double barrier_tree(const CostTerms& t) {
-  return 2 * t.logarithm() * t.a;
+  const auto levels = static_cast<std::size_t>(ceil_log2(request.size));
+  const Plan up = make_plan(levels, {}, [rank = request.rank, size = request.size](std::size_t index, Round& round) {
+    const int weight = 1 << index;
+    if (rank % weight != 0) return;
+    if (rank & weight) return round.signal(rank - weight);
+    if (rank + weight < size) round.await(rank + weight);
+  });
+  return then(up, backwards(up));
 }
 
 }  // namespace
@@ -57,7 +37,7 @@ extern constinit const Algorithm tree = {
     .name = "tree",
     .summary = "up and down a binomial tree; fewest messages, for ranks that share cores",
     .build = build_tree,
-    .cost = {.text = "2Lα", .seconds = barrier_tree},
+    .cost = {.text = "2Lα", .seconds = [](const CostTerms& t) { return 2 * t.logarithm() * t.a; }},
 };
 
 }  // namespace col::plan::barrier

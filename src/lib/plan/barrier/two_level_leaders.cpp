@@ -14,6 +14,7 @@
 // ranks. Limits: several nodes.
 // Source: J. Mellor-Crummey, M. Scott: Algorithms for scalable synchronization on shared-memory multiprocessors, ACM
 // TOCS 9(1), 1991. Tested by: tests/unit/plan/algorithms_test.cpp.
+#include "plan/backwards.hpp"
 #include "plan/two_level/leaders.hpp"
 
 namespace col::plan::barrier {
@@ -25,14 +26,11 @@ Plan build_leaders(const PlanRequest& request) {
   const Plan tree = find_algorithm(Collective::barrier, "tree")->build(in_node);
   const std::size_t half = in_node.size > 1 ? tree.rounds / 2 : 0;
   const Plan up{.rounds = half, .generate = tree.generate};
-  const Plan down{.rounds = half, .generate = [generate = tree.generate, half](std::size_t index, Round& round) {
-                    generate(half + index, round);
-                  }};
   Composition plan;
   plan.add(up, leaders.place_in_node({}, {}));
   if (leaders.leads())
     plan.add("dissemination", leaders.between_nodes(Collective::barrier, 0), leaders.place_between_nodes({}, {}));
-  plan.add(down, leaders.place_in_node({}, {}));
+  plan.add(backwards(up), leaders.place_in_node({}, {}));
   return plan.done();
 }
 

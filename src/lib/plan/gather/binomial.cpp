@@ -1,7 +1,8 @@
 // Binomial gather: blocks collect up a tree, twice as many per round.
 //
 // Ranks are counted from the root on. In round k, each v that is an odd multiple of 2^k hands its blocks v, v+1, … to
-// v - 2^k and is done. At the root, blocks that go around the end of the buffer come in two messages.
+// v - 2^k and is done. At the root, blocks that go around the end of the buffer come in two messages. It is the
+// binomial scatter backwards.
 //
 //   4 ranks, root 0, blocks that are sent:
 //     round   rank 0   rank 1   rank 2   rank 3
@@ -14,7 +15,7 @@
 // counts of those below it. Ranks inside it need scratch for their subtree's blocks.
 // Source: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH, IJHPCA
 // 19(1), 2005. Tested by: tests/unit/plan/algorithms_test.cpp.
-#include "plan/binomial_blocks.hpp"
+#include "plan/backwards.hpp"
 #include "plan/cost_terms.hpp"
 
 namespace col::plan::gather {
@@ -23,8 +24,9 @@ extern constinit const Algorithm binomial = {
     .collective = Collective::gather,
     .name = "binomial",
     .summary = "up a binomial tree; fewest steps, for short blocks",
-    .refuse = refuse_binomial,
-    .build = [](const PlanRequest& request) { return build_binomial(request, true); },
+    .refuse =
+        [](const PlanRequest& request) { return find_algorithm(Collective::scatter, "binomial")->refuse(request); },
+    .build = [](const PlanRequest& request) { return scatter_backwards("binomial", request); },
     .cost = {.text = "Lα + fnβ", .seconds = in_doubling_steps},
 };
 

@@ -1,7 +1,7 @@
 // Gather over several nodes, short blocks: every node gathers to its leader, and the leaders send them to the root.
 //
-// The root leads its own node, whose ranks send to it. Serves gatherv too: there leaders carry the short blocks alone,
-// and the long ones go straight to the root (two_level/carried.hpp).
+// The root leads its own node, whose ranks send to it. It is the scatter of two levels backwards. Serves gatherv too:
+// there leaders carry the short blocks alone, and the long ones go straight to the root (two_level/carried.hpp).
 //
 //   2 nodes of 2 ranks, root 0, blocks that are sent:
 //     round     rank 0     rank 1     rank 2       rank 3
@@ -13,96 +13,20 @@
 // ranks of a node first tell their leader their counts (two_level/neighbours.hpp). Source: T. Kielmann, R. Hofman, H.
 // Bal, A. Plaat, R. Bhoedjang: MagPIe: MPI's collective communication operations for clustered wide area systems, PPoPP
 // 1999. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder; tests/unit/plan/two_level_test.cpp.
-#include <cstddef>
-#include <memory>
-#include <utility>
-#include <vector>
-
-#include "plan/two_level/carried.hpp"
-#include "plan/two_level/leaders.hpp"
+#include "plan/backwards.hpp"
+#include "plan/nodes.hpp"
 
 namespace col::plan::gather {
-namespace {
-
-Plan build_root(const PlanRequest& request, const Leaders& leaders, const Carried& carried) {
-  struct Box {
-    int leader;
-    Slice region;
-    Parcel blocks;
-  };
-  const Blocks blocks = Blocks::of_output(request);
-  Scratch scratch;
-  std::vector<Box> boxes;
-  for (int node = 0; node < leaders.nodes().count(); ++node) {
-    if (node == leaders.node()) continue;
-    Parcel parcel;
-    for (const int rank : leaders.nodes().ranks(node)) {
-      const Slice block = blocks.slice(Buffer::output, rank);
-      if (carried.is(block.count)) parcel.add(block);
-    }
-    const auto in_one = parcel.in_one();
-    const Slice region = in_one ? *in_one : scratch.take(Buffer::scratch, parcel.total());
-    boxes.push_back({leaders.of_node(node), region, std::move(parcel)});
-  }
-  const auto shared = std::make_shared<const std::vector<Box>>(std::move(boxes));
-  return make_plan(1, scratch, [request, leaders, carried, blocks, shared](std::size_t, Round& round) {
-    for (const Box& box : *shared) round.recv(box.leader, box.region);
-    for (int by = 1; by < request.size; ++by) {
-      const int rank = shifted(request.root, by, request.size);
-      const Slice block = blocks.slice(Buffer::output, rank);
-      if (leaders.nodes().node_of(rank) == leaders.node() || !carried.is(block.count)) round.recv(rank, block);
-    }
-    for (const Box& box : *shared) {
-      if (!box.blocks.in_one()) box.blocks.unpack(box.region, round);
-    }
-    if (!request.in_place) round.copy(blocks.slice(Buffer::output, request.root), {Buffer::input, 0, request.count});
-  });
-}
-
-Plan build_leader(const PlanRequest& request, const Leaders& leaders, const Carried& carried) {
-  const std::vector<int> ranks = leaders.nodes().ranks(leaders.node());
-  const Packed box(ranks.size(), [&](std::size_t i) {
-    return carried.of(request.neighbour_counts.empty() ? request.count : request.neighbour_counts[i]);
-  });
-  Scratch scratch;
-  const Slice region = scratch.take(Buffer::scratch, box.total());
-  return make_plan(2, scratch, [request, ranks, box, region, carried](std::size_t index, Round& round) {
-    const Slice input{Buffer::input, 0, request.count};
-    if (index == 1) {
-      round.send(request.root, region);
-      if (!carried.is(request.count)) round.send(request.root, input);
-      return;
-    }
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-      const Slice place = box.range(region, i, i + 1);
-      if (ranks[i] != request.rank)
-        round.recv(ranks[i], place);
-      else if (carried.is(request.count))
-        round.copy(place, input);
-    }
-  });
-}
-
-Plan build_leaders(const PlanRequest& request) {
-  const Leaders leaders(request);
-  const Carried carried(request);
-  if (request.rank == request.root) return build_root(request, leaders, carried);
-  const bool is_near = leaders.node() == leaders.root_node();
-  if (!is_near && leaders.leads()) return build_leader(request, leaders, carried);
-  const int to = is_near || !carried.is(request.count) ? request.root : leaders.leader();
-  return make_plan(1, {}, [to, count = request.count](std::size_t, Round& round) {
-    round.send(to, {Buffer::input, 0, count});
-  });
-}
-
-}  // namespace
 
 extern constinit const Algorithm two_level_leaders = {
     .collective = Collective::gather,
     .name = "two_level_leaders",
     .summary = "one rank of each node sends for all of them; short blocks, several nodes",
     .refuse = [](const PlanRequest& request) { return refuse_one_node(request, "linear"); },
-    .build = build_leaders,
+    .build =
+        [](const PlanRequest& request) {
+          return scatter_backwards("two_level_leaders", request, request.rank == request.root);
+        },
 };
 
 }  // namespace col::plan::gather
