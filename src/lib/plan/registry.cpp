@@ -7,6 +7,7 @@ namespace col {
 
 // Each is defined in a file of its own, in the folder of its collective.
 namespace plan {
+extern const NeighbourCounts neighbour_counts;
 namespace allreduce {
 extern const Algorithm mst, bde, bde_half, ring, ring_pipelined, rabenseifner, direct, one_shot, double_tree,
     two_level_rails, two_level_leaders, two_level_chain, two_level_ordered, ps_central, ps_sharded;
@@ -60,7 +61,7 @@ constexpr Algorithm with_neighbours(Collective collective, Algorithm algorithm) 
   algorithm.summary =
       "one rank of each node carries the short blocks of all of them, long ones go straight; several nodes";
   algorithm.parameters = "segment";
-  algorithm.needs_neighbours = true;
+  algorithm.neighbour_counts = &plan::neighbour_counts;
   return algorithm;
 }
 

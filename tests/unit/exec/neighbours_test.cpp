@@ -85,11 +85,11 @@ class Rank {
     // 40 elements; by the table, more.
     const std::string asked = number % 2 == 0 ? "two_level_leaders:segment=320" : "";
     const auto decision = dispatcher_.decide(request, {.algorithm = asked});
-    expect(decision->lesson != nullptr, fmt::format("{} by {}", to_string(call.collective), decision->algorithm));
-    std::vector<std::size_t> learned(decision->lesson->learned);
-    finish(decision->plan, {.input = decision->lesson->told.data(), .output = learned.data(), .dtype = DType::uint64},
+    expect(decision->exchange != nullptr, fmt::format("{} by {}", to_string(call.collective), decision->algorithm));
+    std::vector<std::size_t> counts(decision->exchange->received);
+    finish(decision->plan, {.input = decision->exchange->sent.data(), .output = counts.data(), .dtype = DType::uint64},
            number);
-    finish(decision->lesson->plan_of(learned),
+    finish(decision->exchange->plan_of(counts),
            {.input = in.data(), .output = out.data(), .dtype = DType::int64, .ranks = static_cast<int>(size_)}, number);
     expect(out == want, fmt::format("{} on rank {}, root {}", to_string(call.collective), me_, call.root));
   }

@@ -98,7 +98,7 @@ std::vector<Candidate> candidates_of(Collective collective, FoldOrder order) {
     if (algorithm.name == "two_level_ordered" && order != FoldOrder::rank_order) continue;
     candidates.push_back({&algorithm, {.name = std::string(algorithm.name)}});
     // Of algorithms that tell neighbours their counts, it says what leaders carry: their memory, too.
-    if (algorithm.parameters.find("segment") != std::string_view::npos && !algorithm.needs_neighbours)
+    if (algorithm.parameters.find("segment") != std::string_view::npos && algorithm.neighbour_counts == nullptr)
       candidates.push_back({&algorithm, {.name = std::string(algorithm.name), .segment_bytes = 512 * 1024}});
   }
   return candidates;

@@ -10,7 +10,6 @@
 #include "backend/capabilities.hpp"
 #include "core/joined.hpp"
 #include "core/kernels/reduce.hpp"
-#include "plan/two_level/neighbours.hpp"
 
 namespace col::group {
 namespace {
@@ -32,27 +31,27 @@ struct OwnedPlan {
   std::vector<std::size_t> in_counts, in_displacements, out_counts, out_displacements;
   Plan plan;
 };
-struct LearnedPlan {
-  std::shared_ptr<const OwnedPlan> owned;  // shared with the lesson
+struct PlanOfCounts {
+  std::shared_ptr<const OwnedPlan> owned;  // shared with the exchange
   std::vector<std::size_t> neighbour_counts;
   Plan plan;
 };
 
-std::shared_ptr<const Lesson> lesson_of(const Algorithm& algorithm, const PlanRequest& request,
-                                        std::shared_ptr<const OwnedPlan> owned) {
-  auto lesson = std::make_shared<Lesson>();
-  lesson->told = plan::counts_to_tell(request);
-  lesson->learned = plan::counts_to_learn(request);
-  lesson->plan_of = [&algorithm, request, owned = std::move(owned)](std::vector<std::size_t> learned) {
-    auto plan = std::make_shared<LearnedPlan>();
+std::shared_ptr<const CountsExchange> exchange_of(const Algorithm& algorithm, const PlanRequest& request,
+                                                  std::shared_ptr<const OwnedPlan> owned) {
+  auto exchange = std::make_shared<CountsExchange>();
+  exchange->sent = algorithm.neighbour_counts->sent(request);
+  exchange->received = algorithm.neighbour_counts->received(request);
+  exchange->plan_of = [&algorithm, request, owned = std::move(owned)](std::vector<std::size_t> received) {
+    auto plan = std::make_shared<PlanOfCounts>();
     plan->owned = owned;
-    plan->neighbour_counts = std::move(learned);
+    plan->neighbour_counts = std::move(received);
     PlanRequest knowing = request;
     knowing.neighbour_counts = plan->neighbour_counts;
     plan->plan = algorithm.build(knowing);
     return std::shared_ptr<const Plan>(plan, &plan->plan);
   };
-  return lesson;
+  return exchange;
 }
 
 void copy_counts(std::span<const std::size_t> counts, std::vector<std::size_t>& to,
@@ -109,18 +108,6 @@ NodeSizes sizes_of(const std::vector<int>& node_of_rank) {
     sizes.least_ranks = sizes.least_ranks == 0 ? size : std::min(sizes.least_ranks, size);
   }
   return sizes;
-}
-
-// The longest block, in elements, that the leaders of nodes carry for others: a longer one is worth a message of its
-// own. And it bounds what a leader keeps, which is four times the blocks between its neighbours and all ranks, at most.
-std::size_t most_carried(const PlanRequest& request, std::size_t element_bytes) {
-  constexpr std::size_t kMostBytes = std::size_t{16} << 10, kMostKept = std::size_t{64} << 20;
-  std::map<int, std::size_t> ranks_of_node;
-  for (const int node : request.node_of_rank) ++ranks_of_node[node];
-  std::size_t most = 1;
-  for (const auto& [node, ranks] : ranks_of_node) most = std::max(most, ranks);
-  const std::size_t blocks = 4 * most * static_cast<std::size_t>(request.size);
-  return std::max<std::size_t>(1, std::min(kMostBytes, kMostKept / blocks) / element_bytes);
 }
 
 }  // namespace
@@ -241,10 +228,10 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
     decision->algorithm += fmt::format("#{:016x}", source.hash());  // ranks that read different files do not match
     owned->plan = source.build(c.plan);
   } else if (const Algorithm* algorithm = find_algorithm(request.collective, choice.algorithm.name)) {
-    if (algorithm->needs_neighbours && row_of(request.collective).has_private_counts()) {
-      if (choice.algorithm.segment_bytes == 0) c.plan.parameters.segment = most_carried(c.plan, size_of(key.dtype));
-      owned->plan = plan::tell_neighbours(c.plan);
-      decision->lesson = lesson_of(*algorithm, c.plan, owned);
+    if (const NeighbourCounts* counts = algorithm->neighbour_counts) {
+      if (choice.algorithm.segment_bytes == 0) c.plan.parameters.segment = counts->segment(c.plan, size_of(key.dtype));
+      owned->plan = counts->build(c.plan);
+      decision->exchange = exchange_of(*algorithm, c.plan, owned);
     } else {
       owned->plan = algorithm->build(c.plan);
     }

@@ -36,23 +36,23 @@ inline CallWishes wishes_of(const Options& options, bool asynchronous) {
   return {options.algorithm, asynchronous, options.deterministic, options.compress};
 }
 
-// Of a plan that needs to know what the other ranks of the node know (Algorithm::needs_neighbours).
-struct Lesson {
-  std::vector<std::size_t> told;  // by this rank
-  std::size_t learned = 0;        // how many such numbers it gets
-  std::function<std::shared_ptr<const Plan>(std::vector<std::size_t> learned)> plan_of;
+// Comes before a plan that needs to know what the other ranks of the node know (Algorithm::neighbour_counts).
+struct CountsExchange {
+  std::vector<std::size_t> sent;  // by this rank
+  std::size_t received = 0;       // how many such numbers it gets
+  std::function<std::shared_ptr<const Plan>(std::vector<std::size_t> received)> plan_of;
 };
 
 // Never changes once made. It lives as long as the dispatcher.
 struct Decision {
-  std::string algorithm;                      // as text: "knomial:radix=8"
-  std::string reason = {};                    // the rule that fired, or who asked for it, if somebody wanted to know
-  std::shared_ptr<const Plan> plan = {};      // shared with executions; null: a native entry of the backend
-  std::shared_ptr<const Lesson> lesson = {};  // if set, `plan` only moves what it says, and the plan comes from it
-  std::string native = {};                    // its name
-  bool starts = false;                        // it need not block
-  DType dtype = DType::uint8;                 // type of what is moved
-  bool widens = false, wide_input = false;    // as in the plan's request
+  std::string algorithm;                  // as text: "knomial:radix=8"
+  std::string reason = {};                // the rule that fired, or who asked for it, if somebody wanted to know
+  std::shared_ptr<const Plan> plan = {};  // shared with executions; null: a native entry of the backend
+  std::shared_ptr<const CountsExchange> exchange = {};  // if set, `plan` only moves its counts, and the plan follows
+  std::string native = {};                              // its name
+  bool starts = false;                                  // it need not block
+  DType dtype = DType::uint8;                           // type of what is moved
+  bool widens = false, wide_input = false;              // as in the plan's request
   // The numbers of the algorithm for the flight recorder and for a timeline; set when they are first needed, with the
   // group's lock held.
   mutable std::optional<std::uint8_t> recorded = {};

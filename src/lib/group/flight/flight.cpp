@@ -143,18 +143,18 @@ void Flight::launch(const PendingPtr& pending) {
 }
 
 // The counts that the ranks of a node tell each other travel in the slot of the call, before its data.
-void Flight::execute_lesson(Pending& pending) {
-  const Lesson& lesson = *pending.decision->lesson;
-  pending.learned.assign(lesson.learned, 0);
+void Flight::exchange_counts(Pending& pending) {
+  const CountsExchange& exchange = *pending.decision->exchange;
+  pending.received_counts.assign(exchange.received, 0);
   pending.executor.start(
       *pending.channel,
       {.plan = pending.decision->plan,
-       .operands = {.input = lesson.told.data(), .output = pending.learned.data(), .dtype = DType::uint64},
+       .operands = {.input = exchange.sent.data(), .output = pending.received_counts.data(), .dtype = DType::uint64},
        .slot = pending.fingerprint});
 }
 
 void Flight::execute(Pending& pending) {
-  if (pending.learns()) return execute_lesson(pending);
+  if (pending.exchanges_counts()) return exchange_counts(pending);
   const Request& request = pending.request;
   const Decision& decision = *pending.decision;
   exec::Operands operands{.input = request.in.data,
@@ -175,7 +175,7 @@ void Flight::execute(Pending& pending) {
                          pending.scaled.get(), request.in.count);
     operands.input = pending.scaled.get();
   }
-  pending.executor.start(*pending.channel, {.plan = pending.learned_plan ? pending.learned_plan : decision.plan,
+  pending.executor.start(*pending.channel, {.plan = pending.plan_of_counts ? pending.plan_of_counts : decision.plan,
                                             .operands = operands,
                                             .slot = pending.fingerprint,
                                             .fault = core_.fault(),
@@ -290,8 +290,8 @@ bool Flight::progress(Pending& pending) {
 bool Flight::move_on(Pending& pending) {
   if (pending.collective && pending.decision->plan) {
     if (!pending.executor.progress()) return false;
-    if (pending.learns()) {
-      pending.learned_plan = pending.decision->lesson->plan_of(std::move(pending.learned));
+    if (pending.exchanges_counts()) {
+      pending.plan_of_counts = pending.decision->exchange->plan_of(std::move(pending.received_counts));
       execute(pending);
       if (!pending.executor.progress()) return false;
     }

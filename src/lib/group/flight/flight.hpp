@@ -137,7 +137,7 @@ class Flight {
   static void copy_in(Pending& pending, WaitContext& wait);
   static void copy_back(Pending& pending, WaitContext& wait);
   void execute(Pending& pending);
-  void execute_lesson(Pending& pending);
+  void exchange_counts(Pending& pending);
   void note_end(Pending& pending);
   const RankRecord::Noted& noted(Pending& pending) const;
   CallDetails details(const Pending& pending) const;

@@ -94,7 +94,7 @@ void Pending::reset() {
   in_counts.clear();
   out_counts.clear();
   decision.reset();
-  learned_plan.reset();
+  plan_of_counts.reset();
   prepared.reset();
   ticket.reset();
   channel = nullptr;

@@ -128,7 +128,7 @@ void Collectives::start_prepared(const PendingPtr& pending, const Options& optio
   const Use use(access_);
   begin_again(*pending, options, false);
   if (pending->decision->plan) {
-    pending->learned_plan.reset();
+    pending->plan_of_counts.reset();
     flight_.launch(pending);
   } else {
     starter_.start_native(pending);

@@ -70,9 +70,9 @@ struct PlanRequest {
   bool in_place = false;
   PlanParameters parameters = {};
   std::span<const int> node_of_rank = {};  // empty: all on one node
-  // Only for an algorithm that needs_neighbours, of a v-form whose counts not every rank knows: what each rank of this
-  // rank's node knows, in rank order. For gatherv and scatterv, its `count`; for alltoallv, its in_counts and then its
-  // out_counts. The maker of the request keeps the array, too.
+  // Only for an algorithm that has Algorithm::neighbour_counts, of a v-form whose counts not every rank knows: what
+  // each rank of this rank's node knows, in rank order. For gatherv and scatterv, its `count`; for alltoallv, its
+  // in_counts and then its out_counts. The maker of the request keeps the array, too.
   std::span<const std::size_t> neighbour_counts = {};
 };
 
@@ -190,6 +190,15 @@ struct CostFormula {
   double least = 0.99, most = 1.01;                           // its result, as a share of what simulate() says
 };
 
+// How the ranks of a node tell the one that leads it their counts, at the begin of a call.
+struct NeighbourCounts {
+  std::vector<std::size_t> (*sent)(const PlanRequest& request);  // by this rank
+  std::size_t (*received)(const PlanRequest& request);           // how many numbers this rank gets
+  Plan (*build)(const PlanRequest& request);  // what is sent is its input, what is received its output
+  // Its PlanParameters::segment where the caller names none.
+  std::size_t (*segment)(const PlanRequest& request, std::size_t element_size);
+};
+
 struct Algorithm {
   Collective collective;
   std::string_view name;                    // "ring"
@@ -205,8 +214,7 @@ struct Algorithm {
   // Requires: !refuse(request). A pure function.
   Plan (*build)(const PlanRequest& request);
   CostFormula cost = {};
-  // It builds from PlanRequest::neighbour_counts, which the ranks of a node tell each other at the begin of a call.
-  bool needs_neighbours = false;
+  const NeighbourCounts* neighbour_counts = nullptr;  // set: it builds from PlanRequest::neighbour_counts
 };
 
 // All built-in algorithms, ordered by collective.

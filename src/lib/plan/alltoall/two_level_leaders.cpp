@@ -14,7 +14,7 @@
 // Steps: 3. Bytes on the wire: each block between nodes once, in N-1 messages of a node for N nodes; two_level has as
 // many of each rank. Wins: short blocks, where messages between nodes cost most. Limits: several nodes; what a node
 // says to others passes one rank. In alltoallv, the ranks of a node first tell their leader their counts
-// (two_level/neighbours.hpp). Source: J. L. Träff, A. Rougier: MPI collectives and datatypes for hierarchical
+// (two_level/neighbours.cpp). Source: J. L. Träff, A. Rougier: MPI collectives and datatypes for hierarchical
 // all-to-all communication, EuroMPI 2014. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder;
 // tests/unit/plan/two_level_test.cpp.
 #include <algorithm>

@@ -11,7 +11,7 @@
 //
 // Steps: 2. Bytes on the wire: the blocks of the other nodes once, in one message to each node. Wins: short blocks;
 // long ones do as well by linear, which sends the same bytes between nodes. Limits: several nodes. In scatterv, the
-// ranks of a node first tell their leader their counts (two_level/neighbours.hpp). Source: T. Kielmann, R. Hofman, H.
+// ranks of a node first tell their leader their counts (two_level/neighbours.cpp). Source: T. Kielmann, R. Hofman, H.
 // Bal, A. Plaat, R. Bhoedjang: MagPIe: MPI's collective communication operations for clustered wide area systems, PPoPP
 // 1999. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder; tests/unit/plan/two_level_test.cpp.
 #include <cstddef>
