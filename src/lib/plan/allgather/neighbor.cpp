@@ -72,10 +72,6 @@ Plan build_neighbor(const PlanRequest& request) {
   return make_plan(rounds, scratch, Neighbor{request.rank, request.size, std::move(run)});
 }
 
-double allgather_neighbor(const CostTerms& t) {
-  return t.p / 2 * t.a + t.f() * t.n * t.b;
-}
-
 }  // namespace
 
 extern constinit const Algorithm neighbor = {
@@ -84,7 +80,7 @@ extern constinit const Algorithm neighbor = {
     .summary = "pairs of blocks go both ways around a ring of even size; half the steps of ring",
     .refuse = refuse,
     .build = build_neighbor,
-    .cost = {.text = "(p/2)α + fnβ", .seconds = allgather_neighbor},
+    .cost = {.text = "(p/2)α + fnβ", .seconds = [](const CostTerms& t) { return t.p / 2 * t.a + t.f() * t.n * t.b; }},
 };
 
 }  // namespace col::plan::allgather

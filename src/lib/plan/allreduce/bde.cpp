@@ -116,14 +116,6 @@ Plan build_doubling(const PlanRequest& request, Duplex duplex) {
   return make_plan(plan.rounds(), scratch, plan);
 }
 
-double allreduce_bde(const CostTerms& t) {
-  return t.floor_logarithm() * (t.message(t.n) + t.add(t.n)) + t.folding();
-}
-
-double allreduce_bde_half(const CostTerms& t) {
-  return t.floor_logarithm() * (2 * t.message(t.n) + t.add(t.n)) + t.folding();
-}
-
 }  // namespace
 
 extern constinit const Algorithm bde = {
@@ -132,7 +124,9 @@ extern constinit const Algorithm bde = {
     .summary = "bidirectional exchange, distances doubling; fewest steps, for short vectors",
     .order = FoldOrder::contiguous,
     .build = [](const PlanRequest& request) { return build_doubling(request, Duplex::full); },
-    .cost = {.text = "F(α + nβ + nγ); folded: + 2(α + nβ) + nγ", .seconds = allreduce_bde},
+    .cost = {.text = "F(α + nβ + nγ); folded: + 2(α + nβ) + nγ",
+             .seconds =
+                 [](const CostTerms& t) { return t.floor_logarithm() * (t.message(t.n) + t.add(t.n)) + t.folding(); }},
 };
 
 extern constinit const Algorithm bde_half = {
@@ -141,7 +135,11 @@ extern constinit const Algorithm bde_half = {
     .summary = "bde with half-duplex messages, twice the steps; for teaching",
     .order = FoldOrder::contiguous,
     .build = [](const PlanRequest& request) { return build_doubling(request, Duplex::half); },
-    .cost = {.text = "F(2α + 2nβ + nγ); folded: + 2(α + nβ) + nγ", .seconds = allreduce_bde_half},
+    .cost = {.text = "F(2α + 2nβ + nγ); folded: + 2(α + nβ) + nγ",
+             .seconds =
+                 [](const CostTerms& t) {
+                   return t.floor_logarithm() * (2 * t.message(t.n) + t.add(t.n)) + t.folding();
+                 }},
 };
 
 }  // namespace col::plan::allreduce

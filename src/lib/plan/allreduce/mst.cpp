@@ -38,10 +38,6 @@ Plan build_mst(const PlanRequest& request) {
   return then(reduce::mst.build(up), broadcast::mst.build(down));
 }
 
-double allreduce_mst(const CostTerms& t) {
-  return 2 * t.logarithm() * t.message(t.n) + t.logarithm() * t.add(t.n);
-}
-
 }  // namespace
 
 extern constinit const Algorithm mst = {
@@ -50,7 +46,9 @@ extern constinit const Algorithm mst = {
     .summary = "reduce and broadcast on minimum spanning trees; fewest messages, for short vectors",
     .order = FoldOrder::contiguous,
     .build = build_mst,
-    .cost = {.text = "2L(α + nβ) + Lnγ", .seconds = allreduce_mst},
+    .cost = {.text = "2L(α + nβ) + Lnγ",
+             .seconds =
+                 [](const CostTerms& t) { return 2 * t.logarithm() * t.message(t.n) + t.logarithm() * t.add(t.n); }},
 };
 
 }  // namespace col::plan::allreduce

@@ -44,10 +44,6 @@ Plan build_one_shot(const PlanRequest& request) {
   return make_plan(request.in_place ? 2 : 1, scratch, OneShot{.request = request, .fold = fold});
 }
 
-double allreduce_one_shot(const CostTerms& t) {
-  return (t.p - 1) * (t.message(t.n) + t.add(t.n));
-}
-
 }  // namespace
 
 extern constinit const Algorithm one_shot = {
@@ -56,7 +52,8 @@ extern constinit const Algorithm one_shot = {
     .summary = "everything to everyone in one round, each adds in rank order; for a few elements and few ranks",
     .order = FoldOrder::rank_order,
     .build = build_one_shot,
-    .cost = {.text = "(p-1)(α + nβ + nγ)", .seconds = allreduce_one_shot},
+    .cost = {.text = "(p-1)(α + nβ + nγ)",
+             .seconds = [](const CostTerms& t) { return (t.p - 1) * (t.message(t.n) + t.add(t.n)); }},
 };
 
 }  // namespace col::plan::allreduce

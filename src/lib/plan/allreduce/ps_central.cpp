@@ -57,10 +57,6 @@ Plan build_ps_central(const PlanRequest& request) {
   return make_plan(2 * static_cast<std::size_t>(request.size - 1), scratch, plan);
 }
 
-double allreduce_ps_central(const CostTerms& t) {
-  return (t.p - 1) * (2 * t.message(t.n) + t.add(t.n));
-}
-
 }  // namespace
 
 extern constinit const Algorithm ps_central = {
@@ -69,7 +65,8 @@ extern constinit const Algorithm ps_central = {
     .summary = "one parameter server, workers push and pull in turn; a baseline, in rank order",
     .order = FoldOrder::rank_order,
     .build = build_ps_central,
-    .cost = {.text = "2(p-1)(α + nβ) + (p-1)nγ", .seconds = allreduce_ps_central},
+    .cost = {.text = "2(p-1)(α + nβ) + (p-1)nγ",
+             .seconds = [](const CostTerms& t) { return (t.p - 1) * (2 * t.message(t.n) + t.add(t.n)); }},
 };
 
 }  // namespace col::plan::allreduce

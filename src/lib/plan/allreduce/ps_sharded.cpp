@@ -37,10 +37,6 @@ Plan build_ps_sharded(const PlanRequest& request) {
   });
 }
 
-double allreduce_ps_sharded(const CostTerms& t) {
-  return (t.p - 1) * (2 * t.message(t.n / t.p) + t.add(t.n / t.p));
-}
-
 }  // namespace
 
 extern constinit const Algorithm ps_sharded = {
@@ -49,7 +45,8 @@ extern constinit const Algorithm ps_sharded = {
     .summary = "every rank the parameter server of one shard, one worker per round; in rank order",
     .order = FoldOrder::rank_order,
     .build = build_ps_sharded,
-    .cost = {.text = "2(p-1)α + 2fnβ + fnγ", .seconds = allreduce_ps_sharded},
+    .cost = {.text = "2(p-1)α + 2fnβ + fnγ",
+             .seconds = [](const CostTerms& t) { return (t.p - 1) * (2 * t.message(t.n / t.p) + t.add(t.n / t.p)); }},
 };
 
 }  // namespace col::plan::allreduce

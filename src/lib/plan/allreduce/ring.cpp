@@ -28,10 +28,6 @@ Plan build_ring(const PlanRequest& request) {
   return ring_allreduce(request, 1);
 }
 
-double allreduce_ring(const CostTerms& t) {
-  return (t.p - 1) * 2 * t.message(t.n / t.p) + t.f() * t.add(t.n);
-}
-
 }  // namespace
 
 extern constinit const Algorithm ring = {
@@ -40,7 +36,8 @@ extern constinit const Algorithm ring = {
     .summary = "reduce-scatter and allgather around a ring; fewest bytes, for long vectors",
     .order = FoldOrder::any,
     .build = build_ring,
-    .cost = {.text = "2(p-1)α + 2fnβ + fnγ", .seconds = allreduce_ring},
+    .cost = {.text = "2(p-1)α + 2fnβ + fnγ",
+             .seconds = [](const CostTerms& t) { return (t.p - 1) * 2 * t.message(t.n / t.p) + t.f() * t.add(t.n); }},
 };
 
 }  // namespace col::plan::allreduce

@@ -24,10 +24,6 @@ Plan build_central(const PlanRequest& request) {
   });
 }
 
-double barrier_central(const CostTerms& t) {
-  return 2 * (t.p - 1) * t.a;
-}
-
 }  // namespace
 
 extern constinit const Algorithm central = {
@@ -35,7 +31,7 @@ extern constinit const Algorithm central = {
     .name = "central",
     .summary = "everybody tells rank 0 and hears back; for very few ranks",
     .build = build_central,
-    .cost = {.text = "2(p-1)α", .seconds = barrier_central},
+    .cost = {.text = "2(p-1)α", .seconds = [](const CostTerms& t) { return 2 * (t.p - 1) * t.a; }},
 };
 
 }  // namespace col::plan::barrier

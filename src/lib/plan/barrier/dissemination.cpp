@@ -26,10 +26,6 @@ Plan build_dissemination(const PlanRequest& request) {
   });
 }
 
-double barrier_dissemination(const CostTerms& t) {
-  return t.logarithm() * t.a;
-}
-
 }  // namespace
 
 extern constinit const Algorithm dissemination = {
@@ -37,7 +33,7 @@ extern constinit const Algorithm dissemination = {
     .name = "dissemination",
     .summary = "everybody tells ranks at doubling distances; fewest steps",
     .build = build_dissemination,
-    .cost = {.text = "Lα", .seconds = barrier_dissemination},
+    .cost = {.text = "Lα", .seconds = [](const CostTerms& t) { return t.logarithm() * t.a; }},
 };
 
 }  // namespace col::plan::barrier

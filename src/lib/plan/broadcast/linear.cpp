@@ -25,10 +25,6 @@ Plan build_linear(const PlanRequest& request) {
   });
 }
 
-double broadcast_linear(const CostTerms& t) {
-  return (t.p - 1) * t.message(t.n);
-}
-
 }  // namespace
 
 extern constinit const Algorithm linear = {
@@ -36,7 +32,7 @@ extern constinit const Algorithm linear = {
     .name = "linear",
     .summary = "the root sends to every rank; for very few ranks",
     .build = build_linear,
-    .cost = {.text = "(p-1)(α + nβ)", .seconds = broadcast_linear},
+    .cost = {.text = "(p-1)(α + nβ)", .seconds = [](const CostTerms& t) { return (t.p - 1) * t.message(t.n); }},
 };
 
 }  // namespace col::plan::broadcast

@@ -29,10 +29,6 @@ Plan build_mst(const PlanRequest& request) {
   });
 }
 
-double broadcast_mst(const CostTerms& t) {
-  return t.logarithm() * t.message(t.n);
-}
-
 }  // namespace
 
 extern constinit const Algorithm mst = {
@@ -40,7 +36,7 @@ extern constinit const Algorithm mst = {
     .name = "mst",
     .summary = "halves the range of ranks; fewest steps, for short vectors",
     .build = build_mst,
-    .cost = {.text = "L(α + nβ)", .seconds = broadcast_mst},
+    .cost = {.text = "L(α + nβ)", .seconds = [](const CostTerms& t) { return t.logarithm() * t.message(t.n); }},
 };
 
 }  // namespace col::plan::broadcast

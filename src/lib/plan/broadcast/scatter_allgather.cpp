@@ -66,10 +66,6 @@ Plan build_scatter_allgather(const PlanRequest& request) {
                                     .blocks = Blocks::even(request.count, static_cast<std::size_t>(request.size))});
 }
 
-double broadcast_scatter_allgather(const CostTerms& t) {
-  return (t.logarithm() + t.p - 1) * t.a + 2 * t.f() * t.n * t.b;
-}
-
 }  // namespace
 
 extern constinit const Algorithm scatter_allgather = {
@@ -77,7 +73,8 @@ extern constinit const Algorithm scatter_allgather = {
     .name = "scatter_allgather",
     .summary = "scatters blocks, then passes them around a ring; for long vectors",
     .build = build_scatter_allgather,
-    .cost = {.text = "(L+p-1)α + 2fnβ", .seconds = broadcast_scatter_allgather},
+    .cost = {.text = "(L+p-1)α + 2fnβ",
+             .seconds = [](const CostTerms& t) { return (t.logarithm() + t.p - 1) * t.a + 2 * t.f() * t.n * t.b; }},
 };
 
 }  // namespace col::plan::broadcast

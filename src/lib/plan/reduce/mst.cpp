@@ -76,10 +76,6 @@ Plan build_mst(const PlanRequest& request) {
   return plan;
 }
 
-double reduce_mst(const CostTerms& t) {
-  return t.logarithm() * (t.message(t.n) + t.add(t.n));
-}
-
 }  // namespace
 
 extern constinit const Algorithm mst = {
@@ -88,7 +84,8 @@ extern constinit const Algorithm mst = {
     .summary = "halves the range of ranks; fewest steps, for short vectors",
     .order = FoldOrder::contiguous,
     .build = build_mst,
-    .cost = {.text = "L(α + nβ + nγ)", .seconds = reduce_mst},
+    .cost = {.text = "L(α + nβ + nγ)",
+             .seconds = [](const CostTerms& t) { return t.logarithm() * (t.message(t.n) + t.add(t.n)); }},
 };
 
 }  // namespace col::plan::reduce

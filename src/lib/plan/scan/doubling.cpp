@@ -91,10 +91,6 @@ Plan build_doubling(const PlanRequest& request, bool is_exclusive) {
   return make_plan(rounds, scratch, scan);
 }
 
-double scan_doubling(const CostTerms& t) {
-  return t.logarithm() * (t.message(t.n) + t.add(t.n));
-}
-
 // In round k, if 3 * 2^k < p, some rank has two sums to add up: its own to pass on, and that of the lower ranks. In
 // round 0 it has only the first one. For other numbers than powers of two, not all ranks that wait for each other do.
 double exscan_doubling(const CostTerms& t) {
@@ -112,7 +108,8 @@ extern constinit const Algorithm doubling = {
     .summary = "sums travel doubling distances; fewest steps",
     .order = FoldOrder::contiguous,
     .build = [](const PlanRequest& request) { return build_doubling(request, false); },
-    .cost = {.text = "L(α + nβ + nγ)", .seconds = scan_doubling},
+    .cost = {.text = "L(α + nβ + nγ)",
+             .seconds = [](const CostTerms& t) { return t.logarithm() * (t.message(t.n) + t.add(t.n)); }},
 };
 }  // namespace scan
 

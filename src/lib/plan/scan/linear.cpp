@@ -59,10 +59,6 @@ Plan build_linear(const PlanRequest& request, bool is_exclusive) {
   return make_plan(3, scratch, scan);
 }
 
-double scan_linear(const CostTerms& t) {
-  return (t.p - 1) * (t.message(t.n) + t.add(t.n));
-}
-
 // The last rank adds nothing: what arrives is its result.
 double exscan_linear(const CostTerms& t) {
   return (t.p - 1) * t.message(t.n) + (t.p - 2) * t.add(t.n);
@@ -77,7 +73,8 @@ extern constinit const Algorithm linear = {
     .summary = "sums pass from rank to rank in rank order; for very few ranks",
     .order = FoldOrder::rank_order,
     .build = [](const PlanRequest& request) { return build_linear(request, false); },
-    .cost = {.text = "(p-1)(α + nβ + nγ)", .seconds = scan_linear},
+    .cost = {.text = "(p-1)(α + nβ + nγ)",
+             .seconds = [](const CostTerms& t) { return (t.p - 1) * (t.message(t.n) + t.add(t.n)); }},
 };
 }  // namespace scan
 
