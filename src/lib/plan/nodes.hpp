@@ -68,8 +68,10 @@ inline std::optional<std::string> refuse_one_node(const PlanRequest& request, st
   return fmt::format("all ranks are on one node; use {}", instead);
 }
 
-// Nor any that passes sums from node to node in rank order.
-inline std::optional<std::string> refuse_dealt_nodes(const PlanRequest& request, std::string_view instead) {
+// Nor any that passes sums from node to node in rank order. `on_one`: what to use where all ranks are on one node.
+inline std::optional<std::string> refuse_dealt_nodes(const PlanRequest& request, std::string_view on_one,
+                                                     std::string_view instead) {
+  if (auto why = refuse_one_node(request, on_one)) return why;
   const Nodes nodes(request);
   for (int node = 0; node < nodes.count(); ++node) {
     const std::vector<int>& ranks = nodes.ranks(node);

@@ -1,5 +1,7 @@
 // The list of built-in algorithms. The first of a collective is the one that serves every request.
-#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include <col/plan.hpp>
 
@@ -42,31 +44,43 @@ namespace scan {
 extern const Algorithm linear, doubling, two_level_leaders, two_level_ordered;
 }
 namespace exscan {
-extern const Algorithm linear, doubling, two_level_leaders, two_level_ordered;
+extern const Algorithm linear, doubling;
 }
 }  // namespace plan
 
 namespace {
 
-// The same algorithm for another collective, such as the v-form. Formulas are for equal blocks.
-constexpr Algorithm as(Collective collective, Algorithm algorithm) {
+Algorithm as(Collective collective, Algorithm algorithm) {
   algorithm.collective = collective;
-  if (row_of(collective).has_counts()) algorithm.cost = {};
   return algorithm;
 }
 
-// The v-form of an algorithm of two levels: leaders carry its short blocks, of which they have to know the counts.
-constexpr Algorithm with_neighbours(Collective collective, Algorithm algorithm) {
-  algorithm = as(collective, algorithm);
-  algorithm.summary =
+// The v-form of an algorithm of equal blocks, if there is one. Formulas are for equal blocks.
+std::optional<Algorithm> v_form_of(const Algorithm& algorithm) {
+  const auto next = static_cast<Collective>(static_cast<int>(algorithm.collective) + 1);  // where v-forms stand
+  if (!row_of(next).has_counts() || algorithm.build == plan::alltoall::two_level.build) return std::nullopt;
+  Algorithm v_form = as(next, algorithm);
+  v_form.cost = {};
+  if (v_form.name != "two_level_leaders" || !row_of(next).has_private_counts()) return v_form;
+  v_form.summary =
       "one rank of each node carries the short blocks of all of them, long ones go straight; several nodes";
-  algorithm.parameters = "segment";
-  algorithm.neighbour_counts = &plan::neighbour_counts;
-  return algorithm;
+  v_form.parameters = "segment";
+  v_form.neighbour_counts = &plan::neighbour_counts;
+  return v_form;
 }
 
-const auto& all() {
-  static const std::array kAll = {
+std::vector<Algorithm> with_v_forms(const std::vector<Algorithm>& algorithms) {
+  std::vector<Algorithm> all;
+  for (const Algorithm& algorithm : algorithms) {
+    all.push_back(algorithm);
+    if (auto v_form = v_form_of(algorithm)) all.push_back(*std::move(v_form));
+  }
+  return all;
+}
+
+const std::vector<Algorithm>& all() {
+  // Never destroyed: plans may be made until the end of the process.
+  static const auto& algorithms = *new std::vector(with_v_forms({
       plan::allreduce::ring,
       plan::allreduce::mst,
       plan::allreduce::bde,
@@ -98,17 +112,11 @@ const auto& all() {
       plan::reduce::two_level_chain,
       plan::reduce::two_level_ordered,
       plan::gather::linear,
-      as(Collective::gatherv, plan::gather::linear),
       plan::gather::binomial,
-      as(Collective::gatherv, plan::gather::binomial),
       plan::gather::two_level_leaders,
-      with_neighbours(Collective::gatherv, plan::gather::two_level_leaders),
       plan::scatter::linear,
-      as(Collective::scatterv, plan::scatter::linear),
       plan::scatter::binomial,
-      as(Collective::scatterv, plan::scatter::binomial),
       plan::scatter::two_level_leaders,
-      with_neighbours(Collective::scatterv, plan::scatter::two_level_leaders),
       plan::barrier::dissemination,
       plan::barrier::tree,
       plan::barrier::central,
@@ -118,50 +126,31 @@ const auto& all() {
       plan::scan::doubling,
       plan::exscan::doubling,
       plan::scan::two_level_leaders,
-      plan::exscan::two_level_leaders,
+      as(Collective::exscan, plan::scan::two_level_leaders),
       plan::scan::two_level_ordered,
-      plan::exscan::two_level_ordered,
+      as(Collective::exscan, plan::scan::two_level_ordered),
       plan::allgather::ring,
-      as(Collective::allgatherv, plan::allgather::ring),
       plan::allgather::doubling,
-      as(Collective::allgatherv, plan::allgather::doubling),
       plan::allgather::bruck,
-      as(Collective::allgatherv, plan::allgather::bruck),
       plan::allgather::direct,
-      as(Collective::allgatherv, plan::allgather::direct),
       plan::allgather::neighbor,
-      as(Collective::allgatherv, plan::allgather::neighbor),
       plan::allgather::two_level_rails,
-      as(Collective::allgatherv, plan::allgather::two_level_rails),
       plan::allgather::two_level_leaders,
-      as(Collective::allgatherv, plan::allgather::two_level_leaders),
       plan::reduce_scatter::ring,
-      as(Collective::reduce_scatterv, plan::reduce_scatter::ring),
       plan::reduce_scatter::halving,
-      as(Collective::reduce_scatterv, plan::reduce_scatter::halving),
       plan::reduce_scatter::pairwise,
-      as(Collective::reduce_scatterv, plan::reduce_scatter::pairwise),
       plan::reduce_scatter::direct,
-      as(Collective::reduce_scatterv, plan::reduce_scatter::direct),
       plan::reduce_scatter::two_level_rails,
-      as(Collective::reduce_scatterv, plan::reduce_scatter::two_level_rails),
       plan::reduce_scatter::two_level_leaders,
-      as(Collective::reduce_scatterv, plan::reduce_scatter::two_level_leaders),
       plan::reduce_scatter::two_level_chain,
-      as(Collective::reduce_scatterv, plan::reduce_scatter::two_level_chain),
       plan::reduce_scatter::two_level_ordered,
-      as(Collective::reduce_scatterv, plan::reduce_scatter::two_level_ordered),
       plan::alltoall::pairwise,
-      as(Collective::alltoallv, plan::alltoall::pairwise),
       plan::alltoall::linear,
-      as(Collective::alltoallv, plan::alltoall::linear),
       plan::alltoall::bruck,
-      as(Collective::alltoallv, plan::alltoall::bruck),
       plan::alltoall::two_level,
       plan::alltoall::two_level_leaders,
-      with_neighbours(Collective::alltoallv, plan::alltoall::two_level_leaders),
-  };
-  return kAll;
+  }));
+  return algorithms;
 }
 
 }  // namespace

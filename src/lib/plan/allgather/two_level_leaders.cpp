@@ -30,18 +30,15 @@ Plan build_leaders(const PlanRequest& request) {
   const std::size_t own = Blocks::of_output(request).count(static_cast<std::size_t>(request.rank));
 
   PlanRequest gather = leaders.in_node(Collective::gatherv, own);
-  if (leaders.leads()) {
-    const auto ranks = static_cast<std::size_t>(leaders.local_size());
-    gather.out_counts = plan.keep(blocks.counts_in(node, ranks));
-    gather.out_displacements = plan.keep(blocks.starts_in(node, ranks));
-  }
+  if (leaders.leads())
+    plan.keep(blocks.of_ranks(leaders.nodes().ranks(node)), gather.out_counts, gather.out_displacements);
   plan.add("linear", gather, leaders.place_in_node({Buffer::input, 0, own}, blocks.of_node(all, node)));
   if (leaders.leads()) {
-    PlanRequest exchange = leaders.between_nodes(Collective::allgatherv, blocks.node_count(node));
-    exchange.out_counts = plan.keep(blocks.node_counts());
-    exchange.out_displacements = plan.keep(blocks.node_starts());
+    const Slice of_node = blocks.of_node(all, node);
+    PlanRequest exchange = leaders.between_nodes(Collective::allgatherv, of_node.count);
+    plan.keep(blocks.of_nodes(), exchange.out_counts, exchange.out_displacements);
     exchange.in_place = true;
-    plan.add("bruck", exchange, leaders.place_between_nodes(blocks.of_node(all, node), all));
+    plan.add("bruck", exchange, leaders.place_between_nodes(of_node, all));
   }
   leaders.release_in_node(all, plan);
   plan.add_round([blocks, all, except = request.in_place ? request.rank : -1](Round& round) {

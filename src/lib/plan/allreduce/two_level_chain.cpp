@@ -46,11 +46,6 @@ Plan build_ordered_chain(const PlanRequest& request) {
   return pipelined(carrier.segments(), 2 * carrier.nodes().count(), scratch, OrderedChain{carrier});
 }
 
-std::optional<std::string> refuse_chain(const PlanRequest& request) {
-  if (auto why = refuse_one_node(request, "direct")) return why;
-  return refuse_dealt_nodes(request, "ps_sharded");
-}
-
 }  // namespace
 
 extern constinit const Algorithm two_level_chain = {
@@ -58,7 +53,7 @@ extern constinit const Algorithm two_level_chain = {
     .name = "two_level_chain",
     .summary = "sums go from node to node in rank order, and back, on all their ranks; long vectors, several nodes",
     .parameters = "segment",
-    .refuse = refuse_chain,
+    .refuse = [](const PlanRequest& request) { return refuse_dealt_nodes(request, "direct", "ps_sharded"); },
     .build = build_ordered_chain,
 };
 

@@ -47,11 +47,6 @@ Plan build_ordered_chain(const PlanRequest& request) {
   return pipelined(carrier.segments(), n + 1, scratch, OrderedChain{carrier, is_root, finished});
 }
 
-std::optional<std::string> refuse_chain(const PlanRequest& request) {
-  if (auto why = refuse_one_node(request, "chain_pipelined")) return why;
-  return refuse_dealt_nodes(request, "chain_pipelined");
-}
-
 }  // namespace
 
 extern constinit const Algorithm two_level_chain = {
@@ -60,7 +55,8 @@ extern constinit const Algorithm two_level_chain = {
     .summary =
         "sums go from node to node in rank order, on all their ranks, and to the root; long vectors, several nodes",
     .parameters = "segment",
-    .refuse = refuse_chain,
+    .refuse =
+        [](const PlanRequest& request) { return refuse_dealt_nodes(request, "chain_pipelined", "chain_pipelined"); },
     .build = build_ordered_chain,
 };
 

@@ -14,9 +14,6 @@
 // Hofman, H. Bal, A. Plaat, R. Bhoedjang: MagPIe: MPI's collective communication operations for clustered wide area
 // systems, PPoPP 1999, of the operators that are not associative. Tested by: tests/unit/plan/algorithms_test.cpp, with
 // every other builder.
-#include <numeric>
-#include <vector>
-
 #include "plan/two_level/ordered.hpp"
 
 namespace col::plan::reduce {
@@ -25,18 +22,14 @@ namespace {
 Plan build_ordered(const PlanRequest& request) {
   const std::size_t count = request.count;
   const bool is_root = request.rank == request.root;
-  std::vector<int> ranks(static_cast<std::size_t>(request.size));
-  std::iota(ranks.begin(), ranks.end(), 0);
   Composition plan;
-  const Slice all = plan.take(raw_buffer(request), is_root ? ranks.size() * count : 0);
+  const Slice all = plan.take(raw_buffer(request), is_root ? static_cast<std::size_t>(request.size) * count : 0);
   PlanRequest gather = request;
   gather.collective = Collective::gather;
   gather.in_place = false;
-  plan.add("two_level_leaders", gather,
-           {.ranks = ranks,
-            .input = {Buffer::input, 0, count},
-            .output = all,
-            .is_wide = raw_buffer(request) == Buffer::wide});
+  plan.add(
+      "two_level_leaders", gather,
+      {.ranks = {}, .input = {Buffer::input, 0, count}, .output = all, .is_wide = raw_buffer(request) == Buffer::wide});
   if (is_root) {
     const Slice sum = plan.take(Buffer::wide, count);
     plan.add_round([=](Round& round) {

@@ -23,6 +23,7 @@ namespace {
 struct Stages {
   Carrier carrier;
   bool is_root;
+  int root_node;
   int place;       // of this rank's node in the chain that ends with the root's
   Slice finished;  // on the other ranks of the root's node: results on their way to the root, of two segments by turns
 
@@ -33,7 +34,7 @@ struct Stages {
       return finished.part(s % 2 * carrier.carried() + carrier.place_of(piece, s), piece.count);
     };
     if (k == 0) return carrier.fold_in_node(s, round);
-    if (k == n) return carrier.gather_in_node(s, round, result);
+    if (k == n) return carrier.hand_to_root(root_node, s, round, result);
     if (place == k - 1) carrier.send_sums(carrier.ring(1), 0, s, place == 0, round);
     if (place == k) carrier.add_sums(carrier.ring(-1), 0, s, 0, place == n - 1, round, result);
   }
@@ -42,14 +43,15 @@ struct Stages {
 Plan build_rails(const PlanRequest& request) {
   Carrier carrier(request, {{.blocks = {{0, request.count}}}});
   const int n = carrier.nodes().count();
-  const int place = shifted(carrier.node(), -carrier.nodes().node_of(request.root) - 1, n);
+  const int root_node = carrier.nodes().node_of(request.root);
+  const int place = shifted(carrier.node(), -root_node - 1, n);
   Scratch scratch;
   // Sums that come from the second node of the chain on are not bare.
   carrier.take_memory(place + 2, place == 0 ? 0 : 1, place == 1 ? carrier.ring(-1) : -1, scratch);
   const bool is_root = request.rank == request.root;
   const bool hands_on = place == n - 1 && !is_root;
   const Slice finished = scratch.take(Buffer::scratch, hands_on ? 2 * carrier.carried() : 0);
-  return pipelined(carrier.segments(), n + 1, scratch, Stages{carrier, is_root, place, finished});
+  return pipelined(carrier.segments(), n + 1, scratch, Stages{carrier, is_root, root_node, place, finished});
 }
 
 }  // namespace

@@ -52,11 +52,6 @@ Plan build_ordered_chain(const PlanRequest& request) {
                    OrderedChain{carrier, blocks.offset(static_cast<std::size_t>(request.rank)), finished});
 }
 
-std::optional<std::string> refuse_chain(const PlanRequest& request) {
-  if (auto why = refuse_one_node(request, "direct")) return why;
-  return refuse_dealt_nodes(request, "direct");
-}
-
 }  // namespace
 
 extern constinit const Algorithm two_level_chain = {
@@ -65,7 +60,7 @@ extern constinit const Algorithm two_level_chain = {
     .summary =
         "sums go from node to node in rank order, on all their ranks, and to their owners; long blocks, several nodes",
     .parameters = "segment",
-    .refuse = refuse_chain,
+    .refuse = [](const PlanRequest& request) { return refuse_dealt_nodes(request, "direct", "direct"); },
     .build = build_ordered_chain,
 };
 

@@ -29,16 +29,13 @@ Plan build_leaders(const PlanRequest& request) {
   const Slice packed = plan.take(raw_buffer(request), blocks.total());
   plan.add_round([blocks, packed](Round& round) { blocks.pack(packed, Buffer::input, round); });
   const Slice sum = leaders.fold_in_node(packed, plan);
-  const Slice mine = plan.take(Buffer::scratch, leaders.leads() ? blocks.node_count(node) : 0);
+  const Slice mine = plan.take(Buffer::scratch, leaders.leads() ? blocks.of_node(packed, node).count : 0);
   PlanRequest scatter = leaders.in_node(Collective::scatterv, own);
   if (leaders.leads()) {
-    PlanRequest exchange = leaders.between_nodes(Collective::reduce_scatterv, blocks.node_count(node));
-    exchange.in_counts = plan.keep(blocks.node_counts());
-    exchange.in_displacements = plan.keep(blocks.node_starts());
+    PlanRequest exchange = leaders.between_nodes(Collective::reduce_scatterv, mine.count);
+    plan.keep(blocks.of_nodes(), exchange.in_counts, exchange.in_displacements);
     plan.add("halving", exchange, leaders.place_between_nodes(sum, mine));
-    const auto ranks = static_cast<std::size_t>(leaders.local_size());
-    scatter.in_counts = plan.keep(blocks.counts_in(node, ranks));
-    scatter.in_displacements = plan.keep(blocks.starts_in(node, ranks));
+    plan.keep(blocks.of_ranks(leaders.nodes().ranks(node)), scatter.in_counts, scatter.in_displacements);
   }
   plan.add("linear", scatter, leaders.place_in_node(mine, {Buffer::output, 0, own}));
   return plan.done();

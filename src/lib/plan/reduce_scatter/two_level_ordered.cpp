@@ -14,7 +14,6 @@
 // blocks, where messages between nodes cost most. Limits: several nodes. Source: as allreduce. Tested by:
 // tests/unit/plan/algorithms_test.cpp, with every other builder.
 #include <limits>
-#include <numeric>
 #include <vector>
 
 #include "plan/two_level/ordered.hpp"
@@ -27,8 +26,6 @@ Plan build_ordered(const PlanRequest& request) {
   const Blocks blocks = Blocks::of_input(request);
   const Leaders leaders(request);
   const std::size_t own = blocks.count(static_cast<std::size_t>(request.rank));
-  std::vector<int> ranks(size);
-  std::iota(ranks.begin(), ranks.end(), 0);
   Composition plan;
   const Slice all = plan.take(raw_buffer(request), size * own);
 
@@ -56,11 +53,9 @@ Plan build_ordered(const PlanRequest& request) {
   exchange.out_displacements = plan.keep(std::move(places));
   std::size_t end = 0;
   for (std::size_t i = 0; i < size; ++i) end = std::max(end, blocks.offset(i) + blocks.count(i));
-  plan.add("two_level_leaders", exchange,
-           {.ranks = ranks,
-            .input = {Buffer::input, 0, end},
-            .output = all,
-            .is_wide = raw_buffer(request) == Buffer::wide});
+  plan.add(
+      "two_level_leaders", exchange,
+      {.ranks = {}, .input = {Buffer::input, 0, end}, .output = all, .is_wide = raw_buffer(request) == Buffer::wide});
 
   const Slice sum = plan.take(Buffer::wide, own);
   plan.add_round([=](Round& round) {

@@ -17,15 +17,11 @@
 // nodes. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
 #include "plan/two_level/leaders.hpp"
 
-namespace col::plan {
+namespace col::plan::scan {
 namespace {
 
-std::optional<std::string> refuse_scan(const PlanRequest& request) {
-  if (auto why = refuse_one_node(request, "doubling")) return why;
-  return refuse_dealt_nodes(request, "doubling");
-}
-
-Plan build_scan(const PlanRequest& request, bool is_exclusive) {
+Plan build_scan(const PlanRequest& request) {
+  const bool is_exclusive = row_of(request.collective).folds == Folds::below_rank;
   const Leaders node(request);
   const std::size_t count = request.count;
   const Slice input{Buffer::input, 0, count}, output{Buffer::output, 0, count};
@@ -72,26 +68,13 @@ Plan build_scan(const PlanRequest& request, bool is_exclusive) {
 
 }  // namespace
 
-namespace scan {
 extern constinit const Algorithm two_level_leaders = {
     .collective = Collective::scan,
     .name = "two_level_leaders",
     .summary = "nodes add what lower nodes have, which one rank of each finds out; short vectors, several nodes",
     .order = FoldOrder::contiguous,
-    .refuse = refuse_scan,
-    .build = [](const PlanRequest& request) { return build_scan(request, false); },
+    .refuse = [](const PlanRequest& request) { return refuse_dealt_nodes(request, "doubling", "doubling"); },
+    .build = build_scan,
 };
-}  // namespace scan
 
-namespace exscan {
-extern constinit const Algorithm two_level_leaders = {
-    .collective = Collective::exscan,
-    .name = "two_level_leaders",
-    .summary = "nodes add what lower nodes have, which one rank of each finds out; short vectors, several nodes",
-    .order = FoldOrder::contiguous,
-    .refuse = refuse_scan,
-    .build = [](const PlanRequest& request) { return build_scan(request, true); },
-};
-}  // namespace exscan
-
-}  // namespace col::plan
+}  // namespace col::plan::scan

@@ -17,10 +17,11 @@
 // tests/unit/plan/algorithms_test.cpp, with every other builder.
 #include "plan/two_level/ordered.hpp"
 
-namespace col::plan {
+namespace col::plan::scan {
 namespace {
 
-Plan build_ordered(const PlanRequest& request, bool is_exclusive) {
+Plan build_ordered(const PlanRequest& request) {
+  const bool is_exclusive = row_of(request.collective).folds == Folds::below_rank;
   const Leaders leaders(request);
   const int end = request.rank + (is_exclusive ? 0 : 1);  // of the ranks that concern this one
   Composition plan;
@@ -38,24 +39,12 @@ Plan build_ordered(const PlanRequest& request, bool is_exclusive) {
 
 }  // namespace
 
-namespace scan {
 extern constinit const Algorithm two_level_ordered = {
     .collective = Collective::scan,
     .name = "two_level_ordered",
     .summary = "leaders of nodes exchange all inputs, every rank adds in rank order; a few elements, several nodes",
     .refuse = [](const PlanRequest& request) { return refuse_one_node(request, "linear"); },
-    .build = [](const PlanRequest& request) { return build_ordered(request, false); },
+    .build = build_ordered,
 };
-}  // namespace scan
 
-namespace exscan {
-extern constinit const Algorithm two_level_ordered = {
-    .collective = Collective::exscan,
-    .name = "two_level_ordered",
-    .summary = "leaders of nodes exchange all inputs, every rank adds in rank order; a few elements, several nodes",
-    .refuse = [](const PlanRequest& request) { return refuse_one_node(request, "linear"); },
-    .build = [](const PlanRequest& request) { return build_ordered(request, true); },
-};
-}  // namespace exscan
-
-}  // namespace col::plan
+}  // namespace col::plan::scan

@@ -35,9 +35,7 @@ class Carrier {
   // Takes the memory of a reduction. Partial results of up to `depth` segments live at a time. They come from other
   // nodes in `hops`, in the first of them from node `first`: bare inputs, if it has one rank. -1: never bare.
   void take_memory(int depth, int hops, int first, Scratch& scratch) {
-    depth_ = std::min(static_cast<std::size_t>(depth), segments());
-    sums_ = scratch.take(Buffer::wide, depth_ * carried_);
-    others_ = scratch.take(raw_buffer(request_), carried_ * (locals() - 1));
+    take_sums(depth, scratch);
     for (int hop = 0; hop < hops; ++hop) {
       const bool bare = hop == 0 && first >= 0 && nodes().size(first) == 1;
       landings_.push_back(scratch.take(bare ? raw_buffer(request_) : Buffer::wide, most_));
@@ -47,9 +45,7 @@ class Carrier {
   // Takes the memory of a fold in rank order. Partial results of two segments live at a time: one is made while the
   // one before it is sent.
   void take_ordered_memory(Scratch& scratch) {
-    depth_ = std::min(std::size_t{2}, segments());
-    sums_ = scratch.take(Buffer::wide, depth_ * carried_);
-    others_ = scratch.take(raw_buffer(request_), carried_ * (locals() - 1));
+    take_sums(2, scratch);
     if (node_ == 0) return;
     const bool is_bare = node_ == 1 && nodes().size(0) == 1;
     landings_.push_back(scratch.take(is_bare ? raw_buffer(request_) : Buffer::wide, carried_));
@@ -99,20 +95,13 @@ class Carrier {
     }
   }
 
-  // The root, which has (or wants) everything, sends the others of its node (or gets from them) what they carry.
-  // `where(piece)`: where this rank has what it carries.
+  // The root, which has everything, sends the others of its node what they carry. `where(piece)`: where this rank has
+  // what it carries.
   template <class Where>
   void scatter_in_node(std::size_t s, Round& round, Where where) const {
-    each_of_root(s, [&](int carrier, const Piece& piece) {
+    each_of_root(nodes().node_of(request_.root), s, [&](int carrier, const Piece& piece) {
       request_.rank == request_.root ? round.send(carrier, piece.in(Buffer::output))
                                      : round.recv(request_.root, where(piece));
-    });
-  }
-  template <class Where>
-  void gather_in_node(std::size_t s, Round& round, Where where) const {
-    each_of_root(s, [&](int carrier, const Piece& piece) {
-      request_.rank == request_.root ? round.recv(carrier, piece.in(Buffer::output))
-                                     : round.send(request_.root, where(piece));
     });
   }
 
@@ -176,17 +165,13 @@ class Carrier {
     });
   }
 
-  // The ranks of a node hand the root, which may be on another node, what they carry.
+  // The ranks of a node hand the root, which may be on it or on another, what they carry.
   template <class Where>
   void hand_to_root(int node, std::size_t s, Round& round, Where where) const {
-    for (int local = 0; local < nodes().size(node); ++local) {
-      const int carrier = nodes().rank(node, local);
-      if (carrier == request_.root || (request_.rank != request_.root && request_.rank != carrier)) continue;
-      each_carried_on(node, local, s, [&](const Piece& piece) {
-        request_.rank == request_.root ? round.recv(carrier, piece.in(Buffer::output))
-                                       : round.send(request_.root, where(piece));
-      });
-    }
+    each_of_root(node, s, [&](int carrier, const Piece& piece) {
+      request_.rank == request_.root ? round.recv(carrier, piece.in(Buffer::output))
+                                     : round.send(request_.root, where(piece));
+    });
   }
 
   // One of the n-1 hops around the ring of all n nodes, after which every node has its own share complete.
@@ -207,6 +192,11 @@ class Carrier {
   int ring(int by) const noexcept { return shifted(node_, by, nodes().count()); }
 
  private:
+  void take_sums(int depth, Scratch& scratch) {
+    depth_ = std::min(static_cast<std::size_t>(depth), segments());
+    sums_ = scratch.take(Buffer::wide, depth_ * carried_);
+    others_ = scratch.take(raw_buffer(request_), carried_ * (locals() - 1));
+  }
   std::size_t locals() const noexcept { return static_cast<std::size_t>(nodes().size(node_)); }
   int neighbor(int local) const noexcept { return nodes().rank(node_, local); }
   Rails::Range mine(int share, std::size_t s) const { return rails_->carried(node_, local_, share, s); }
@@ -231,14 +221,13 @@ class Carrier {
       rails_->each_piece(share, s, both, [&](const Piece& piece) { visit(nodes().rank(node, local), piece); });
     }
   }
-  // visit(carrier, piece), in the root's node: on the root for what all others carry, on another for its own.
+  // visit(carrier, piece), for what ranks of that node carry: on the root for all of them, on another for its own.
   template <class Visit>
-  void each_of_root(std::size_t s, Visit visit) const {
-    if (node_ != nodes().node_of(request_.root)) return;
-    for (int local = 0; local < nodes().size(node_); ++local) {
-      const int carrier = neighbor(local);
+  void each_of_root(int node, std::size_t s, Visit visit) const {
+    for (int local = 0; local < nodes().size(node); ++local) {
+      const int carrier = nodes().rank(node, local);
       if (carrier == request_.root || (request_.rank != request_.root && request_.rank != carrier)) continue;
-      each_carried(local, s, [&](const Piece& piece) { visit(carrier, piece); });
+      each_carried_on(node, local, s, [&](const Piece& piece) { visit(carrier, piece); });
     }
   }
 

@@ -12,13 +12,14 @@
 
 #include <col/plan.hpp>
 
+#include "plan/blocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan {
 
 // The ranks that a part of a plan is for, and where its buffers are in the plan of all.
 struct Place {
-  std::vector<int> ranks;  // number i of the part is this rank
+  std::vector<int> ranks;  // number i of the part is this rank; empty: all ranks
   Slice input = {}, output = {};
   // The results are partial: they stay in the wide type, in a wide `output`, until a later part converts them.
   bool is_partial = false;
@@ -33,6 +34,16 @@ class Composition {
   std::span<const std::size_t> keep(std::vector<std::size_t> counts) {
     kept_.push_back(std::make_shared<const std::vector<std::size_t>>(std::move(counts)));
     return *kept_.back();
+  }
+  // Pieces one after the other, as the blocks of a request.
+  void keep(const Packed& pieces, std::span<const std::size_t>& counts, std::span<const std::size_t>& displacements) {
+    std::vector<std::size_t> all, starts;
+    for (std::size_t i = 0; i < pieces.parts(); ++i) {
+      all.push_back(pieces.count(i, i + 1));
+      starts.push_back(pieces.start(i));
+    }
+    counts = keep(std::move(all));
+    displacements = keep(std::move(starts));
   }
 
   // Next, the part of one of `place.ranks` in the algorithm of that name.
@@ -52,7 +63,7 @@ class Composition {
             return Slice{base.buffer, base.offset + slice.offset, slice.count};
           };
           for (Step step : inner.steps()) {
-            if (step.is_message()) step.peer = place.ranks[static_cast<std::size_t>(step.peer)];
+            if (step.is_message() && !place.ranks.empty()) step.peer = place.ranks[static_cast<std::size_t>(step.peer)];
             for (Slice* slice : {&step.to, &step.left, &step.right}) *slice = placed(*slice);
             if (step.kind == Step::Kind::convert && place.is_partial)
               round.copy(step.to, step.left);

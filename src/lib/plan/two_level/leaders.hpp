@@ -81,60 +81,38 @@ class Leaders {
 // The blocks of all ranks node by node, in one run.
 class BlocksByNode {
  public:
-  BlocksByNode(const Nodes& nodes, const Blocks& blocks) : blocks_(blocks), order_(nodes.by_node()) {
-    for (const int rank : order_) {
-      counts_.push_back(blocks.count(static_cast<std::size_t>(rank)));
-      starts_.push_back(total_);
-      total_ += counts_.back();
-    }
-    std::size_t first = 0;
-    for (int node = 0; node < nodes.count(); ++node) {
-      const auto last = first + nodes.ranks(node).size();
-      const std::size_t end = last < starts_.size() ? starts_[last] : total_;
-      firsts_.push_back(first);
-      node_starts_.push_back(first < starts_.size() ? starts_[first] : total_);
-      node_counts_.push_back(end - node_starts_.back());
-      first = last;
-    }
+  BlocksByNode(const Nodes& nodes, const Blocks& blocks)
+      : blocks_(blocks), order_(nodes.by_node()), all_(of_ranks(order_)) {
+    of_nodes_ = Packed(static_cast<std::size_t>(nodes.count()),
+                       [&](std::size_t node) { return of_ranks(nodes.ranks(static_cast<int>(node))).total(); });
   }
 
-  std::size_t total() const noexcept { return total_; }
-  const std::vector<std::size_t>& node_counts() const noexcept { return node_counts_; }
-  const std::vector<std::size_t>& node_starts() const noexcept { return node_starts_; }
-  std::size_t node_count(int node) const noexcept { return node_counts_[static_cast<std::size_t>(node)]; }
+  std::size_t total() const noexcept { return all_.total(); }
+  // The blocks of each node as one; those of some ranks.
+  const Packed& of_nodes() const noexcept { return of_nodes_; }
+  Packed of_ranks(const std::vector<int>& ranks) const {
+    return {ranks.size(), [&](std::size_t i) { return blocks_.count(static_cast<std::size_t>(ranks[i])); }};
+  }
   // The blocks of a node, if all are in `region`.
-  Slice of_node(Slice region, int node) const noexcept {
-    return region.part(node_starts_[static_cast<std::size_t>(node)], node_count(node));
-  }
-  // The counts of a node's blocks, and where they begin among them.
-  std::vector<std::size_t> counts_in(int node, std::size_t ranks) const {
-    const auto begin = counts_.begin() + static_cast<std::ptrdiff_t>(firsts_[static_cast<std::size_t>(node)]);
-    return {begin, begin + static_cast<std::ptrdiff_t>(ranks)};
-  }
-  std::vector<std::size_t> starts_in(int node, std::size_t ranks) const {
-    const std::size_t first = firsts_[static_cast<std::size_t>(node)];
-    std::vector<std::size_t> starts;
-    for (std::size_t i = 0; i < ranks; ++i) starts.push_back(starts_[first + i] - starts_[first]);
-    return starts;
+  Slice of_node(const Slice& region, int node) const noexcept {
+    return of_nodes_.range(region, static_cast<std::size_t>(node), static_cast<std::size_t>(node) + 1);
   }
   // Between that order in `region` and the places of the blocks in `buffer`. `except`: the block of this rank is there
   // already (-1: none is).
-  void pack(Slice region, Buffer buffer, Round& round) const {
+  void pack(const Slice& region, Buffer buffer, Round& round) const {
     for (std::size_t i = 0; i < order_.size(); ++i)
-      round.copy(region.part(starts_[i], counts_[i]), blocks_.slice(buffer, order_[i]));
+      round.copy(all_.range(region, i, i + 1), blocks_.slice(buffer, order_[i]));
   }
-  void unpack(Slice region, Buffer buffer, int except, Round& round) const {
+  void unpack(const Slice& region, Buffer buffer, int except, Round& round) const {
     for (std::size_t i = 0; i < order_.size(); ++i) {
-      if (order_[i] != except) round.copy(blocks_.slice(buffer, order_[i]), region.part(starts_[i], counts_[i]));
+      if (order_[i] != except) round.copy(blocks_.slice(buffer, order_[i]), all_.range(region, i, i + 1));
     }
   }
 
  private:
   Blocks blocks_;
   std::vector<int> order_;
-  std::vector<std::size_t> counts_, starts_;                     // in that order
-  std::vector<std::size_t> firsts_, node_starts_, node_counts_;  // of nodes: ranks before it, elements before it
-  std::size_t total_ = 0;
+  Packed all_, of_nodes_;
 };
 
 }  // namespace col::plan

@@ -48,8 +48,7 @@ class Inputs {
     plan.add("linear", leaders.in_node(Collective::gather, count_), here);
     if (!leaders.leads()) return;
     PlanRequest exchange = leaders.between_nodes(Collective::allgatherv, of_node.count);
-    exchange.out_counts = plan.keep(blocks.node_counts());
-    exchange.out_displacements = plan.keep(blocks.node_starts());
+    plan.keep(blocks.of_nodes(), exchange.out_counts, exchange.out_displacements);
     exchange.in_place = true;
     Place across = leaders.place_between_nodes(of_node, all_);
     across.is_wide = is_wide;
