@@ -1,4 +1,4 @@
-// What the closed formulas of the algorithms (Algorithm::cost) are made of.
+// The terms of the closed formulas of the algorithms (Algorithm::cost).
 //
 // Most formulas are exact where simulate() has one node and nothing shared, and all blocks are equal; the others say by
 // how much they miss. They leave out copies: CostModel::copy is 0 by default.
@@ -34,7 +34,7 @@ struct CostTerms {
   int groups() const { return 1 << floor_log2(p); }
   int floor_logarithm() const { return floor_log2(p); }
   bool folds() const { return groups() != p; }
-  // What it takes when whole vectors are folded: in before, and out after.
+  // The time to fold whole vectors: in before, and out after.
   double folding() const { return folds() ? 2 * message(n) + add(n) : 0; }
   double f() const { return fraction(p); }
   static double fraction(int parts) { return static_cast<double>(parts - 1) / parts; }

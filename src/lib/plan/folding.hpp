@@ -19,7 +19,7 @@ class Folding {
   int size() const noexcept { return size_; }
   int steps() const noexcept { return steps_; }
   int groups() const noexcept { return 1 << steps_; }
-  // Whether a group has two ranks.
+  // True if a group has two ranks.
   bool folds() const noexcept { return doubles_ > 0; }
   int group_of(int rank) const noexcept { return rank < 2 * doubles_ ? rank / 2 : rank - doubles_; }
   // For group == groups(): the number of all ranks.
@@ -46,8 +46,8 @@ inline void fold_out(const Folding& folding, int rank, Slice output, Round& roun
   if (folding.has_extra(rank)) round.send(rank + 1, output);
 }
 
-// What a group has left of `vector`, cut into one block for each group, after `cuts` halvings: each keeps the lower
-// half if the next bit of the group's number is 0, from the lowest bit on.
+// The part of `vector` that a group has left, cut into one block for each group, after `cuts` halvings: each keeps the
+// lower half if the next bit of the group's number is 0, from the lowest bit on.
 inline Slice half_of(const Folding& folding, const Blocks& blocks, int group, int cuts, const Slice& vector) {
   int first = 0;
   for (int k = 0; k < cuts; ++k) first += ((group >> k) & 1) * (folding.groups() >> (k + 1));

@@ -43,7 +43,7 @@ std::string text_of(const Step& step) {
   return fmt::format(R"({{"{}": {}, "into": {}}})", to_string(step.kind), text_of(step.left), text_of(step.to));
 }
 
-// Whether a step is worth writing: one without elements does something only if it is a message.
+// True if a step is worth writing: one without elements does something only if it is a message.
 bool counts(const Step& step) {
   return step.is_message() || !step.to.empty();
 }

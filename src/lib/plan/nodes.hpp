@@ -1,4 +1,4 @@
-// Which ranks share a node, for algorithms of two levels.
+// The nodes of ranks, for algorithms of two levels.
 #pragma once
 
 #include <algorithm>

@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 3> kOrders = {"any", "contiguous", "rank_
   throw Error(ErrorCode::invalid_argument, why);
 }
 
-// Of one side of the call.
+// The elements of one side of the call.
 std::size_t count_of(Extent extent, const PlanRequest& request, std::span<const std::size_t> counts) {
   if (extent == Extent::nothing) return 0;
   if (extent != Extent::blocks) return request.count;

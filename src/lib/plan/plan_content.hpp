@@ -31,7 +31,7 @@ class Cut {
     const std::size_t within = k % chunks_;
     return k / chunks_ * count_ + within * short_ + (within < longer_ ? within : longer_);
   }
-  // Whether the first k chunks have at most kMostElements elements.
+  // True if the first k chunks have at most kMostElements elements.
   bool fits(std::size_t k) const noexcept { return k < chunks_ || count_ <= kMostElements / (k / chunks_ + 1); }
   Slice elements(const Slice& slice) const noexcept {
     const std::size_t first = begin(slice.offset);

@@ -17,7 +17,7 @@ namespace {
 using plan::PlanContent;
 using plan::RankSteps;
 
-// Whether blocks of `counts` are one after the other without gaps, as those of a file are.
+// True if blocks of `counts` are one after the other without gaps, as those of a file are.
 bool packed(std::span<const std::size_t> counts, std::span<const std::size_t> displacements) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {

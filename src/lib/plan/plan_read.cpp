@@ -77,7 +77,7 @@ void read_blocks(const JsonPlace& root, PlanProblem::Spec& spec) {
   check_total(counts, spec.counts);
 }
 
-// Which of the other members there may be depends on unit and collective.
+// Unit and collective decide which of the other members there may be.
 void check_members(const JsonPlace& root, Collective collective, bool in_chunks) {
   const CollectiveRow& row = row_of(collective);
   const bool has_count = !in_chunks && row.has_data();

@@ -43,7 +43,7 @@ constexpr int subtree(int v, int size) noexcept {
   return v == 0 ? size : std::min(lowest_bit(v), size - v);
 }
 
-// Of `count` ranks from `rank` on: how many come before the wrap-around to rank 0.
+// How many of `count` ranks from `rank` on come before the wrap-around to rank 0.
 constexpr int ranks_before_end(int rank, int count, int size) noexcept {
   return std::min(count, size - rank);
 }

@@ -1,4 +1,4 @@
-// What a rank sends in an alltoall, and from where.
+// Blocks that a rank sends in an alltoall, and where they are.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace col::plan::alltoall {
 
-// Whether every block of the input is in the same place as its counterpart in the output. In place, a block that
+// True if every block of the input is in the same place as its counterpart in the output. In place, a block that
 // arrives then overwrites exactly one block. Only this rank may know the answer.
 inline bool same_layout(const PlanRequest& request) {
   return std::ranges::equal(request.in_counts, request.out_counts) &&

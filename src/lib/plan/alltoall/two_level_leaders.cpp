@@ -93,7 +93,7 @@ class Exchange {
       for (const int rank : leaders_.nodes().ranks(node)) visit(node, rank);
     }
   }
-  // What leaders carry from a neighbour, by its local number, to a rank, and from there to that neighbour.
+  // So much do leaders carry from a neighbour, by its local number, to a rank, and from there to that neighbour.
   std::size_t sends(std::size_t local, int rank) const { return carried_.of(count_of(local, rank, 0)); }
   std::size_t gets(std::size_t local, int rank) const { return carried_.of(count_of(local, rank, 1)); }
   std::size_t count_of(std::size_t local, int rank, std::size_t side) const {

@@ -29,7 +29,7 @@ struct ScatterAllgather {
   PlanRequest request;
   Blocks blocks;
 
-  // Whether v, counted from the root, has block b when the scatter is over.
+  // True if v, counted from the root, has block b when the scatter is over.
   bool has(int v, int b) const { return v <= b && b < v + subtree(v, request.size); }
   int rank_of(int v) const { return shifted(v, request.root, request.size); }
   Slice block(int b) const { return blocks.slice(Buffer::output, b); }

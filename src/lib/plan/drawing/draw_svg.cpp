@@ -70,7 +70,7 @@ class Picture {
  private:
   double lane(int rank) const { return kTop + kLane * rank; }
   static std::string_view shade(std::size_t round) { return round % 2 == 0 ? "#f4f4f4" : "white"; }
-  // Whether the label fits: all that its rank sends in this round is the same.
+  // True if the label fits: all that its rank sends in this round is the same.
   bool has_room(std::size_t i) const;
   bool occurs(drawing::Payload payload) const;
   void text(double x, double y, std::string_view attributes, std::string_view content);

@@ -49,7 +49,7 @@ bool is_alltoall(const PlanProblem& problem) {
   return row.in == Extent::blocks && row.out == Extent::blocks;
 }
 
-// Whether an element's place does not say yet whose it is.
+// True if an element's place does not say yet whose it is.
 bool names_inputs(const PlanProblem& problem) {
   return row_of(problem.spec().collective).reduces() || is_alltoall(problem);
 }

@@ -228,7 +228,7 @@ Trace Tracer::run() {
     message.round = kept[message.round];
     trace_.messages.push_back(std::move(message));
   }
-  // What is combined without a message belongs to the messages before.
+  // A combination without a message belongs to the messages before.
   for (Reduction& reduction : trace_.reductions) {
     const auto after = kept.upper_bound(reduction.round);
     reduction.round = after == kept.begin() ? 0 : std::prev(after)->second;

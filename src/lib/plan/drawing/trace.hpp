@@ -1,4 +1,4 @@
-// What a drawing shows: every message of all ranks, its round, and its content.
+// All that a drawing shows: every message of all ranks, its round, and its content.
 #pragma once
 
 #include <cstddef>

@@ -43,7 +43,7 @@ struct Run {
   std::size_t first = 0, last = 0;
 };
 
-// Which blocks a rank that acts for its group works on, and where they lie in memory: one run, by place.
+// Blocks that a rank works on which acts for its group, and where they lie in memory: one run, by place.
 class Halves {
  public:
   explicit Halves(const PlanRequest& request)
@@ -61,7 +61,7 @@ class Halves {
   int steps() const { return folding_.steps(); }
   int group() const { return group_; }
   int partner(int step) const { return group_ ^ (1 << step); }
-  // What this rank works on before step `step`, and what it gives up in it.
+  // This rank works on kept() before step `step`, and gives up given() in it.
   Run kept(int step) const {
     const std::size_t width = std::size_t{1} << (steps() - step);
     const std::size_t first = place_ & ~(width - 1);
@@ -97,7 +97,7 @@ class Halves {
   Packed elements_;
 };
 
-// What a rank does that acts for its group.
+// The part of a rank that acts for its group.
 struct Halving {
   PlanRequest request;
   Blocks blocks;
@@ -175,7 +175,7 @@ Packed in_rank_order(const Blocks& blocks) {
   return Packed(blocks.parts(), [&](std::size_t block) { return blocks.count(block); });
 }
 
-// What an extra does: `bare` is its input in one run, which may have to be made first.
+// The part of an extra: `bare` is its input in one run, which may have to be made first.
 Plan build_extra(const PlanRequest& request) {
   const Blocks blocks = Blocks::of_input(request);
   const Packed pieces = in_rank_order(blocks);

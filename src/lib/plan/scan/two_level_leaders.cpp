@@ -29,7 +29,7 @@ Plan build_scan(const PlanRequest& request) {
   const bool is_first = request.rank == locals.front(), is_last = request.rank == locals.back();
   const bool is_lowest = node.node() == 0;
   Composition plan;
-  // Of the ranks of this node up to this one (below it, if exclusive); of all of them; of all lower nodes.
+  // Sums of the ranks of this node up to this one (below it, if exclusive); of all of them; of all lower nodes.
   const Slice below = plan.take(Buffer::wide, count);
   const Slice total = is_exclusive && is_last ? plan.take(Buffer::wide, count) : below;
   const Slice before = plan.take(Buffer::wide, is_lowest && !is_last ? 0 : count);

@@ -1,4 +1,4 @@
-// What the ranks of one node share.
+// Resources that the ranks of one node share.
 #pragma once
 
 #include <algorithm>
@@ -42,9 +42,9 @@ class Cores {
 //
 // `served_` is what a user would have received if it had been there from the beginning: it grows by bandwidth / users
 // per second. A user that comes when it is s and needs n bytes has ended when it is s + n, whoever else comes and goes.
-class Memory {
+class MemoryBus {
  public:
-  explicit Memory(double bytes_per_second) : bandwidth_(bytes_per_second) {}
+  explicit MemoryBus(double bytes_per_second) : bandwidth_(bytes_per_second) {}
 
   void start(double now, std::uint32_t who, double bytes) {
     advance(now);

@@ -95,8 +95,8 @@ class Ports {
 
   // The ports of a message that had to wait, and has both now. It is still in their lists.
   using Taken = std::array<std::uint32_t, 2>;
-  // Of the first message that waits for this port and can have both. All ports of a side may be asked before finish()
-  // takes the first message out of the lists: a busy port is not asked again.
+  // Takes those of the first message that waits for this port and can have both. All ports of a side may be asked
+  // before finish() takes the first message out of the lists: a busy port is not asked again.
   std::optional<Taken> take_next(Side side, std::uint32_t port);
   // Returns the message.
   std::uint32_t finish(const Taken& taken);
@@ -116,7 +116,8 @@ class Ports {
     WaitingList waiting = {};
     // By the peer's number in the circle; empty until a message waits.
     Bits peers = {};  // those of which a message waits
-    // Of these: the first message that waits for both ports, and its place here. A search looks at many places.
+    // For each of these: the first message that waits for both ports, and its place here. A search looks at many
+    // places.
     std::vector<std::uint32_t> first_of_pair = {}, first_place = {};
   };
 

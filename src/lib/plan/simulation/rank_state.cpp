@@ -38,8 +38,8 @@ std::span<const Step> RoundReader::read(RankState& rank) {
   return round_.steps();
 }
 
-// What arrives does not overlap, so sorted by its beginning it is sorted by its end. Mostly it is listed one after the
-// other, upwards or downwards, and goes on at the other end of the buffer.
+// Arrivals do not overlap, so sorted by their beginnings they are sorted by their ends. Mostly they are listed one
+// after the other, upwards or downwards, and go on at the other end of the buffer.
 void RoundReader::sort_arrivals() {
   const auto is_before = [](const Arrival& a, const Arrival& b) {
     return a.to.buffer != b.to.buffer ? a.to.buffer < b.to.buffer : a.to.offset < b.to.offset;

@@ -15,7 +15,7 @@
 
 #include <col/error.hpp>
 
-#include "plan/simulation/engine.hpp"
+#include "plan/simulation/simulator.hpp"
 #include "plan/simulation/symmetry.hpp"
 
 namespace col::plan::simulation {
@@ -30,7 +30,7 @@ std::vector<int> dense_nodes(const PlanProblem& problem) {
   return nodes;
 }
 
-// Those from one round on, to before another one.
+// Plans from one round on, to before another one.
 PlanOfRank part_of(const PlanOfRank& plans, std::size_t begin, std::size_t end) {
   return [=, &plans](int rank) {
     Plan plan = plans(rank);
@@ -76,7 +76,7 @@ struct Setting {
   const CostModel& model;
   std::size_t element_size, wide_size;
 
-  Engine engine(int simulated, const PlanOfRank& part, std::vector<double> starts = {}) const {
+  Simulator simulator(int simulated, const PlanOfRank& part, std::vector<double> starts = {}) const {
     return {nodes, simulated, part, model, element_size, wide_size, std::move(starts)};
   }
   int size() const noexcept { return static_cast<int>(nodes.size()); }
@@ -86,7 +86,7 @@ struct Setting {
 // each other's way.
 std::optional<Simulation> simulate_alike(const Setting& setting, const Alike& alike, RoundReader& reader) {
   const PlanOfRank in_step = part_of(setting.plans, 0, alike.rounds);
-  Engine some = setting.engine(alike.ranks, in_step);
+  Simulator some = setting.simulator(alike.ranks, in_step);
   const Simulation first = some.run();
   if (alike.is_all) return first;
   std::vector<double> ends;
@@ -101,7 +101,7 @@ std::optional<Simulation> simulate_alike(const Setting& setting, const Alike& al
   }
   if (*std::min_element(ends.begin(), ends.end()) < last) return std::nullopt;
   const PlanOfRank rest = part_of(setting.plans, alike.rounds, ~std::size_t{0});
-  Simulation whole = setting.engine(setting.size(), rest, std::move(ends)).run();
+  Simulation whole = setting.simulator(setting.size(), rest, std::move(ends)).run();
   add(first, whole);
   return whole;
 }
@@ -120,11 +120,11 @@ Simulation simulate(const PlanProblem& problem, const PlanOfRank& plans, const C
         if (auto simulation = simulate_alike(setting, alike, reader)) return *std::move(simulation);
       }
     } catch (const Error&) {
-      // Of plans in part, it may not be true: a message's other end may be in the other part.
+      // It may not be true of plans in part: a message's other end may be in the other part.
       if (alike.is_all) throw;
     }
   }
-  return setting.engine(setting.size(), plans).run();
+  return setting.simulator(setting.size(), plans).run();
 }
 
 }  // namespace col::plan::simulation

@@ -1,4 +1,4 @@
-// Which blocks of a call the leaders of nodes carry, and how blocks lie in one message.
+// Blocks of a call that the leaders of nodes carry, and how they lie in one message.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class Carried {
     most_ = request.parameters.segment == 0 ? kMost : request.parameters.segment;
   }
   bool is(std::size_t count) const noexcept { return count <= most_; }
-  // What they carry of a block.
+  // So many elements of a block do they carry.
   std::size_t of(std::size_t count) const noexcept { return is(count) ? count : 0; }
 
  private:

@@ -1,4 +1,4 @@
-// What one rank does for long vectors over several nodes: the parts of an algorithm, inside a node and between two.
+// The part of one rank for long vectors over several nodes: what it does inside a node, and between two.
 //
 // A part is a function. While one segment is folded inside the nodes, the one before it travels between them, and so on
 // (pipelined()).
@@ -107,7 +107,7 @@ class Carrier {
 
   // ---- Between nodes ----
 
-  // What this rank carries of a share, to or from the ranks of another node that carry the same elements.
+  // Moves what this rank carries of a share, to or from the ranks of another node that carry the same elements.
   template <class Where>
   void send(int to, int share, std::size_t s, Round& round, Where where) const {
     each_shared(to, share, s, [&](int peer, const Piece& piece) { round.send(peer, where(piece)); });
@@ -231,7 +231,7 @@ class Carrier {
     }
   }
 
-  // What this rank and the others of its node have for what it carries.
+  // The inputs of this rank and the others of its node for what it carries.
   Slice contribution(int local, const Piece& piece, std::size_t s) const {
     if (local == local_) return piece.in(Buffer::input);
     const auto slot = static_cast<std::size_t>(local < local_ ? local : local - 1);

@@ -23,7 +23,7 @@ struct Place {
   Slice input = {}, output = {};
   // The results are partial: they stay in the wide type, in a wide `output`, until a later part converts them.
   bool is_partial = false;
-  // What it moves has the wide type, in its scratch too.
+  // All that it moves has the wide type, in its scratch too.
   bool is_wide = false;
 };
 

@@ -64,7 +64,7 @@ class Rails {
   int shares() const noexcept { return static_cast<int>(shares_.size()); }
   std::size_t segments() const noexcept { return segments_; }
 
-  // What a rank carries of segment `s` of a share.
+  // The part that a rank carries of segment `s` of a share.
   Range carried(int node, int local, int share, std::size_t s) const {
     const Share& of = shares_[static_cast<std::size_t>(share)];
     Range range;

@@ -60,7 +60,7 @@ class RankMemory {
   bool has(const Slice& slice) const noexcept {
     return slice.count <= count(slice.buffer) && slice.offset <= count(slice.buffer) - slice.count;
   }
-  // Whether the buffer's elements have the wide type, and this is not the user's type.
+  // True if the buffer's elements have the wide type, and this is not the user's type.
   bool is_wide(Buffer buffer) const noexcept { return is_wide_[static_cast<std::size_t>(buffer)]; }
   bool is_writable(Buffer buffer) const noexcept { return is_writable_[static_cast<std::size_t>(buffer)]; }
 

@@ -34,7 +34,7 @@ class Symbols {
   Node finish(Node value);
 
   bool is_finished(Node node) const noexcept { return terms_[node].kind == Kind::finish; }
-  // Whether it contains exactly the contributions of ranks [first, last), each one once.
+  // True if it contains exactly the contributions of ranks [first, last), each one once.
   bool holds_once(Node node, int first, int last) const noexcept;
   // The order in which the contributions are combined.
   FoldOrder order(Node node) const noexcept;

@@ -107,7 +107,7 @@ class ResultCheck {
   std::vector<Piece> pieces_;
 };
 
-// What the buffers must hold when all plans have ended. Throws Fault if an output does not hold what the collective
+// Compares what the buffers hold when all plans have ended. Throws Fault if an output does not hold what the collective
 // promises. Returns the strongest order in which all reduced elements were combined.
 FoldOrder check_results(const PlanProblem& problem, const Symbols& symbols, const Machine& machine) {
   ResultCheck check(problem, symbols, machine);

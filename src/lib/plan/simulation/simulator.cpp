@@ -17,7 +17,7 @@
 //
 // Memory: one round per rank, and the messages under way. Time: O(log) per message, and one round made per rank and
 // round; a ring of 4,096 ranks, 33 million messages, takes seconds.
-#include "plan/simulation/engine.hpp"
+#include "plan/simulation/simulator.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -67,8 +67,8 @@ std::vector<std::uint32_t> circles_of_ports(std::span<const int> node_of_rank, b
 
 }  // namespace
 
-Engine::Engine(const std::vector<int>& nodes, int simulated, const PlanOfRank& plans, const CostModel& model,
-               std::size_t element_size, std::size_t wide_size, std::vector<double> starts)
+Simulator::Simulator(const std::vector<int>& nodes, int simulated, const PlanOfRank& plans, const CostModel& model,
+                     std::size_t element_size, std::size_t wide_size, std::vector<double> starts)
     : model_(model),
       element_size_(element_size),
       wide_size_(wide_size),
@@ -84,12 +84,12 @@ Engine::Engine(const std::vector<int>& nodes, int simulated, const PlanOfRank& p
     ranks_[r].node = nodes_of_ranks_[r];
   }
   for (int n = 0; n < count_of(std::span(nodes_of_ranks_).first(ranks_.size())); ++n)
-    nodes_.push_back({Cores(model.cores), Memory(model.memory_bandwidth)});
+    nodes_.push_back({Cores(model.cores), MemoryBus(model.memory_bandwidth)});
   result_.node_bytes_out.resize(nodes_.size());
   result_.node_bytes_in.resize(nodes_.size());
 }
 
-Simulation Engine::run() {
+Simulation Simulator::run() {
   for (int r = 0; r < simulated_; ++r) {
     if (starts_.empty())
       begin_rounds(r);
@@ -114,8 +114,8 @@ Simulation Engine::run() {
   return std::move(result_);
 }
 
-// What was simulated of some ranks, of all.
-void Engine::speak_for_all() {
+// Turns what was simulated of some ranks into what all do.
+void Simulator::speak_for_all() {
   if (simulated_ == size_) return;
   const auto times = static_cast<std::size_t>(size_ / simulated_);
   for (std::size_t* const sum : {&result_.messages, &result_.bytes_inter, &result_.bytes_intra}) *sum *= times;
@@ -126,14 +126,14 @@ void Engine::speak_for_all() {
 }
 
 // It will soon happen: asks the memory for the message, then for its ranks.
-void Engine::expect_event(std::uint32_t event, int stage) {
+void Simulator::expect_event(std::uint32_t event, int stage) {
   if (tag_of(event) != kMessage) return;
   const std::uint32_t id = event >> kTagBits;
   if (stage == 0) return messages_.prefetch(id);
   for (const int r : messages_[id].rank) simulation::prefetch(&rank(r).awaited);
 }
 
-void Engine::happen(std::uint32_t event) {
+void Simulator::happen(std::uint32_t event) {
   const std::uint32_t number = event >> kTagBits;
   switch (tag_of(event)) {
     case kMessage:
@@ -151,7 +151,7 @@ void Engine::happen(std::uint32_t event) {
 // ---- Rounds ---------------------------------------------------------------------------------------------------------
 
 // Begins rounds until one takes time.
-void Engine::begin_rounds(int r) {
+void Simulator::begin_rounds(int r) {
   RankState& state = rank(r);
   do {
     if (state.next_round == state.plan.rounds) {
@@ -174,7 +174,7 @@ void Engine::begin_rounds(int r) {
 
 // Rank r will soon post it: asks the memory for the place of the queue that may have its other end, then for the queue,
 // then for the first message in it.
-void Engine::expect(int r, const Step& step, int stage) {
+void Simulator::expect(int r, const Step& step, int stage) {
   if (!step.is_message()) return;
   const Ends ends = ends_of(side_of(step), r, step.peer);
   if (stage == 0) return unpaired_.prefetch(ends.from, ends.to);
@@ -186,14 +186,14 @@ void Engine::expect(int r, const Step& step, int stage) {
     messages_.prefetch(queue->first);
 }
 
-Engine::Ends Engine::ends_of(Side side, int me, int peer) const noexcept {
+Simulator::Ends Simulator::ends_of(Side side, int me, int peer) const noexcept {
   if (side == kOut) return {static_cast<std::uint32_t>(me), static_cast<std::uint32_t>(peer)};
   if (simulated_ == size_) return {static_cast<std::uint32_t>(peer), static_cast<std::uint32_t>(me)};
   const int from = peer % simulated_;  // which sends to one that is as far from it as this one from its peer
   return {static_cast<std::uint32_t>(from), static_cast<std::uint32_t>((me + size_ - (peer - from)) % size_)};
 }
 
-void Engine::post(int r, std::uint32_t slot, const Step& step) {
+void Simulator::post(int r, std::uint32_t slot, const Step& step) {
   const Side side = side_of(step);
   if (step.peer < 0 || step.peer >= size_)
     refuse(fmt::format("rank {} {} rank {}, and the ranks are 0 to {}", r, side == kOut ? "sends to" : "receives from",
@@ -224,7 +224,7 @@ void Engine::post(int r, std::uint32_t slot, const Step& step) {
 }
 
 // Both ends are posted.
-void Engine::is_ready(std::uint32_t id) {
+void Simulator::is_ready(std::uint32_t id) {
   Message& message = messages_[id];
   const bool nic = message.inter && model_.nic_shared;
   for (const Side side : {kOut, kIn}) {
@@ -237,7 +237,7 @@ void Engine::is_ready(std::uint32_t id) {
 }
 
 // Does the work that can be done. Whether the round is over, now: no message is left, and no work.
-bool Engine::advance(int r) {
+bool Simulator::advance(int r) {
   RankState& state = rank(r);
   if (state.working) return false;
   for (; state.next_work < state.work.size(); ++state.next_work) {
@@ -259,13 +259,13 @@ bool Engine::advance(int r) {
   return false;
 }
 
-void Engine::proceed(int r) {
+void Simulator::proceed(int r) {
   if (advance(r)) begin_rounds(r);
 }
 
 // ---- Messages -------------------------------------------------------------------------------------------------------
 
-void Engine::serve_ports() {
+void Simulator::serve_ports() {
   for (const Side side : {kOut, kIn}) {
     const std::vector<std::uint32_t>& freed = freed_[side];
     in_stages<3>(
@@ -292,14 +292,14 @@ void Engine::serve_ports() {
 }
 
 // The message has its ports.
-void Engine::start(std::uint32_t id) {
+void Simulator::start(std::uint32_t id) {
   if (model_.cores > 0 && model_.cpu_per_message > 0)
     spend_cpu(id);
   else
     travel(id);
 }
 
-void Engine::travel(std::uint32_t id) {
+void Simulator::travel(std::uint32_t id) {
   Message& message = messages_[id];
   const CostModel::Link& link = message.inter ? model_.inter : model_.intra;
   const double spent = model_.cores > 0 ? model_.cpu_per_message : 0;
@@ -312,7 +312,7 @@ void Engine::travel(std::uint32_t id) {
   events_.push(now_ + std::max(0.0, link.alpha - spent) + bytes * link.beta, tagged(kMessage, id));
 }
 
-void Engine::arrive(std::uint32_t id) {
+void Simulator::arrive(std::uint32_t id) {
   const Message& message = messages_[id];
   ports_.free(message);
   ++result_.messages;
@@ -328,7 +328,7 @@ void Engine::arrive(std::uint32_t id) {
   for (const Side side : {kOut, kIn}) arrived_at(ranks[side], slots[side]);
 }
 
-void Engine::arrived_at(int r, std::uint32_t slot) {
+void Simulator::arrived_at(int r, std::uint32_t slot) {
   RankState& state = rank(r);
   if (!state.awaited.empty()) state.awaited[slot] = false;
   if (simulated_ < size_) state.arrived_at[slot] = now_;
@@ -339,11 +339,11 @@ void Engine::arrived_at(int r, std::uint32_t slot) {
 
 // ---- Plans that do not pair -----------------------------------------------------------------------------------------
 
-void Engine::refuse(const std::string& what) const {
+void Simulator::refuse(const std::string& what) const {
   throw Error(ErrorCode::invalid_argument, what + ": these plans do not pair; verify() says more");
 }
 
-void Engine::refuse_stuck() {
+void Simulator::refuse_stuck() {
   std::string who = "the ranks wait for each other, for ever";
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const RankState& state = ranks_[r];

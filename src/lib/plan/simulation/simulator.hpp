@@ -1,4 +1,4 @@
-// The clock, and everything that is simulated: engine.cpp explains how.
+// The clock, and everything that is simulated: simulator.cpp explains how.
 #pragma once
 
 #include <cstddef>
@@ -16,19 +16,19 @@
 
 namespace col::plan::simulation {
 
-class Engine {
+class Simulator {
  public:
   // `nodes`: of all ranks. Of these, the first so many are simulated, for all: simulation/symmetry.hpp. `starts`: when
   // each begins; empty: at 0.
-  Engine(const std::vector<int>& nodes, int simulated, const PlanOfRank& plans, const CostModel& model,
-         std::size_t element_size, std::size_t wide_size, std::vector<double> starts = {});
+  Simulator(const std::vector<int>& nodes, int simulated, const PlanOfRank& plans, const CostModel& model,
+            std::size_t element_size, std::size_t wide_size, std::vector<double> starts = {});
   // Requires: called once.
   Simulation run();
-  // Of one that was simulated for several, after run().
+  // A rank that was simulated for several, after run().
   const RankState& state_of(int r) const noexcept { return ranks_[static_cast<std::size_t>(r)]; }
 
  private:
-  // What an event is about, in its lowest bits. The other bits are the number of a message, rank or node.
+  // The subject of an event, in its lowest bits. The other bits are the number of a message, rank or node.
   enum Tag : std::uint32_t {
     kMessage,     // a part of a message has ended
     kMessageCpu,  // the processor's part of a message has ended, at one end: number * 2 + side
@@ -52,7 +52,7 @@ class Engine {
   };
   struct Node {
     Cores cores;
-    Memory memory;
+    MemoryBus memory;
     double memory_event_at = -1;  // events at another time are out of date
   };
   // The ranks of a message as the queues of unpaired messages know it: as if its sender were one of those simulated.
