@@ -11,8 +11,8 @@
 #include <col/store.hpp>
 
 #include "core/env.hpp"
+#include "net/endpoint.hpp"
 #include "store/base/text.hpp"
-#include "store/tcp/endpoint.hpp"
 #include "store/tcp/token.hpp"
 
 namespace col {
@@ -41,7 +41,7 @@ std::shared_ptr<Store> open_file_store(std::string_view url) {
 }
 
 std::shared_ptr<Store> open_tcp_store(std::string_view url, StoreOptions options) {
-  const auto endpoint = store::tcp::parse_endpoint(url.substr(kTcpScheme.size()));
+  const auto endpoint = net::parse_endpoint(url.substr(kTcpScheme.size()));
   if (!endpoint) reject(url, "needs a host and a port from 1 to 65535 (an address with colons in brackets)");
   if (options.token.empty()) options.token = store::tcp::token_from_environment();
   if (options.token.empty())

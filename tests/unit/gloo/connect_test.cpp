@@ -32,10 +32,10 @@
 #include "backend/gloo/interface.hpp"
 #include "backend/gloo/introduction.hpp"
 #include "backend/gloo/lobby.hpp"
-#include "backend/gloo/poller.hpp"
 #include "backend/gloo/translate.hpp"
 #include "core/log.hpp"
 #include "core/unique_fd.hpp"
+#include "net/poller.hpp"
 #include "support/catch.hpp"
 #include "support/forwarding_store.hpp"
 #include "support/soon.hpp"
@@ -185,7 +185,7 @@ TEST_CASE("gloo lobby: a rank that gives up its call is no stranger; who says no
   const auto logged_of = [](const std::string& words, bool closes) {
     const core::log::Capture log(core::log::Level::warn);
     Owner owner;
-    Poller poller;
+    net::Poller poller(&gloo_backend::throw_errno, true);
     Credentials credentials(kToken, 0, "sesame");
     Lobby lobby(owner, poller, credentials, 3, choose_interface(true, {}));
     const core::UniqueFd caller(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -244,7 +244,7 @@ TEST_CASE("gloo lobby: a peer that does not answer is called several times, howe
   REQUIRE(::getsockname(silent.get(), generic, &bytes) == 0);
 
   Owner owner;
-  Poller poller;
+  net::Poller poller(&gloo_backend::throw_errno, true);
   Credentials credentials(kToken, 0, "sesame");
   Lobby lobby(owner, poller, credentials, 2, interface);
   lobby.call(1, address);

@@ -26,13 +26,14 @@ rule() {
 
 rule src/lib/json json
 rule src/lib/core core
-rule src/lib/store core store
+rule src/lib/net core net
+rule src/lib/store core net store
 rule src/lib/plan core json plan
 for backend in src/lib/backend/*/; do
-  [ -d "$backend" ] && rule "${backend%/}" core json store "backend"
+  [ -d "$backend" ] && rule "${backend%/}" core json net store "backend"
 done
 rule src/lib/exec core plan exec
-rule src/lib/group core json store plan backend exec group
+rule src/lib/group core json net store plan backend exec group
 rule src/lib/capi capi
 for tool in src/tools/*/; do
   [ -d "$tool" ] && rule "${tool%/}" json core/clock common launch "$(basename "$tool")"

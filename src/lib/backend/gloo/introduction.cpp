@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "core/log.hpp"
-#include "store/tcp/socket.hpp"
+#include "net/address.hpp"
 
 namespace col::gloo_backend {
 
@@ -19,7 +19,7 @@ std::string Credentials::connection(int from, int to) const {
 void Credentials::say_stranger(int socket) noexcept {
   if (has_said_.exchange(true, std::memory_order_relaxed)) return;
   core::log::warn("gloo: dropped a connection from {} that has not proven to be of this group; said once a group",
-                  store::tcp::numeric_peer(socket));
+                  net::numeric_peer(socket));
 }
 
 Introduction::Introduction(int socket, ProofRole role, std::string secret, std::string connection)

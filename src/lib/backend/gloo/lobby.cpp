@@ -16,6 +16,7 @@
 #include <col/error.hpp>
 
 #include "backend/gloo/connection.hpp"
+#include "net/connect.hpp"
 
 namespace col::gloo_backend {
 namespace {
@@ -38,14 +39,6 @@ constexpr auto kStarvedPause = 100ms;
 
 constexpr char kStays = '+', kOtherWayIsMade = '-';
 
-[[noreturn]] void throw_error(const char* what) {
-  const int error = errno;
-  const bool is_full = error == EMFILE || error == ENFILE;
-  throw Error(is_full ? ErrorCode::resource : ErrorCode::io,
-              fmt::format("gloo: {}: {}{}", what, std::strerror(error),
-                          is_full ? "; raise the limit of open files (ulimit -n)" : ""));
-}
-
 void set_no_delay(int socket) noexcept {
   const int one = 1;
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
@@ -58,16 +51,24 @@ bool say(int socket, const void* data, std::size_t bytes) noexcept {
 
 }  // namespace
 
-Lobby::Lobby(LobbyOwner& owner, Poller& poller, Credentials& credentials, int size, const Interface& interface)
+void throw_errno(const char* what) {
+  const int error = errno;
+  const bool needs_descriptors = error == EMFILE || error == ENFILE;
+  throw Error(net::is_exhausted(error) || error == ENOSPC ? ErrorCode::resource : ErrorCode::io,
+              fmt::format("gloo: {}: {}{}", what, std::strerror(error),
+                          needs_descriptors ? "; raise the limit of open files (ulimit -n)" : ""));
+}
+
+Lobby::Lobby(LobbyOwner& owner, net::Poller& poller, Credentials& credentials, int size, const Interface& interface)
     : owner_(owner), poller_(poller), credentials_(credentials), size_(size) {
   listener_.reset(::socket(interface.sockaddr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!listener_) throw_error("socket");
+  if (!listener_) throw_errno("socket");
   address_.sockaddr = interface.sockaddr;
   auto* const generic = reinterpret_cast<sockaddr*>(&address_.sockaddr);
   socklen_t bytes = interface.sockaddr_bytes;
   if (::bind(listener_.get(), generic, bytes) != 0 || ::listen(listener_.get(), SOMAXCONN) != 0 ||
       ::getsockname(listener_.get(), generic, &bytes) != 0)
-    throw_error("listen");
+    throw_errno("listen");
   address_.secret = credentials_.secret();
   poller_.watch(listener_.get(), event_id(Target::listener));
 }
@@ -195,7 +196,7 @@ void Lobby::dial(int peer, Call& call) {
   call.proven = false;
   if (call.socket) poller_.unwatch(call.socket.get());
   call.socket.reset(::socket(call.address.sockaddr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!call.socket) throw_error("socket");
+  if (!call.socket) throw_errno("socket");
   set_no_delay(call.socket.get());
   const auto* const generic = reinterpret_cast<const sockaddr*>(&call.address.sockaddr);
   if (::connect(call.socket.get(), generic, call.address.sockaddr_bytes()) != 0 && errno != EINPROGRESS) {

@@ -21,9 +21,9 @@
 #include <unordered_map>
 
 #include "backend/gloo/address.hpp"
+#include "backend/gloo/events.hpp"
 #include "backend/gloo/interface.hpp"
 #include "backend/gloo/introduction.hpp"
-#include "backend/gloo/poller.hpp"
 #include "core/clock/clock.hpp"
 #include "core/unique_fd.hpp"
 
@@ -48,7 +48,7 @@ class Lobby {
   using Clock = core::Clock;
 
   // Listens at `interface`. Throws Error.
-  Lobby(LobbyOwner& owner, Poller& poller, Credentials& credentials, int size, const Interface& interface);
+  Lobby(LobbyOwner& owner, net::Poller& poller, Credentials& credentials, int size, const Interface& interface);
 
   // The address of this rank.
   const Address& address() const noexcept { return address_; }
@@ -102,7 +102,7 @@ class Lobby {
   void fail(int peer, std::exception_ptr why);
 
   LobbyOwner& owner_;
-  Poller& poller_;
+  net::Poller& poller_;
   Credentials& credentials_;
   const int size_;
   core::UniqueFd listener_;

@@ -116,8 +116,8 @@ void GuardedContext::check(const char* verb, const std::vector<int>& ranks) {
 
 // ---- Threads
 
-// A thread that is in Poller::wait() gets the events alone if it came last (poller.hpp). So the event thread sees no
-// event while a call sleeps there. It does where a call only looks, or none is made.
+// A thread that is in Poller::wait() gets the events alone if it came last (net/poller.hpp). So the event thread sees
+// no event while a call sleeps there. It does where a call only looks, or none is made.
 void GuardedContext::serve() {
   std::array<epoll_event, kEventsAtOnce> events;
   std::unique_lock lock(mutex_);
@@ -182,13 +182,13 @@ void GuardedContext::handle(std::span<const epoll_event> events) {
   if (broken()) return;
   for (const int r : std::exchange(unfinished_, {})) move_on(peer_of(r), false);
   for (const epoll_event& event : events) {
+    if (event.data.u64 == net::Poller::kWoken) continue;
+    if (event.data.u64 == net::Poller::kAlarm) {
+      do_what_is_due();
+      continue;
+    }
     const std::uint32_t number = number_of(event.data.u64);
     switch (target_of(event.data.u64)) {
-      case Target::nobody:
-        break;
-      case Target::alarm:
-        do_what_is_due();
-        break;
       case Target::listener:
         lobby_.hear_listener();
         break;

@@ -42,6 +42,7 @@
 #include "backend/channel_checks.hpp"
 #include "backend/gloo/address.hpp"
 #include "backend/gloo/connection.hpp"
+#include "backend/gloo/events.hpp"
 #include "backend/gloo/frames.hpp"
 #include "backend/gloo/heartbeat.hpp"
 #include "backend/gloo/inbox.hpp"
@@ -50,7 +51,6 @@
 #include "backend/gloo/kinship.hpp"
 #include "backend/gloo/lobby.hpp"
 #include "backend/gloo/operation.hpp"
-#include "backend/gloo/poller.hpp"
 #include "core/clock/lock.hpp"
 
 namespace col::gloo_backend {
@@ -89,7 +89,7 @@ struct Membership {
 class GuardedContext final : public ::gloo::transport::Context, private FrameSink, private LobbyOwner {
  public:
   // Descriptors that a context has from its start on, beside its connections.
-  static constexpr int kDescriptors = Poller::kDescriptors + 1;
+  static constexpr int kDescriptors = net::Poller::kDescriptors + 1;
 
   // Listens at `interface`. Throws Error.
   GuardedContext(const Interface& interface, Membership member);
@@ -279,8 +279,8 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   ExtraCheck extra_check_;
   backend::FirstCause cause_;
 
-  mutable core::Mutex mutex_;  // guards what follows
-  Poller poller_;              // thread safe, but for its calls that change what is watched
+  mutable core::Mutex mutex_;               // guards what follows
+  net::Poller poller_{&throw_errno, true};  // thread safe, but for its calls that change what is watched
   Lobby lobby_;
   std::vector<Peer> peers_;
   Inbox inbox_;
@@ -297,14 +297,14 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   std::exception_ptr mismatch_;  // of the first message that did not fit its receive
 
   bool ends_ = false;
-  // Whether the event thread stands aside: for a call that sleeps in Poller::wait(), or because calls follow one
+  // Whether the event thread stands aside: for a call that sleeps in net::Poller::wait(), or because calls follow one
   // another.
   enum class Aside : std::uint8_t { no, for_call, for_calls };
   Aside aside_ = Aside::no;
   std::uint64_t turns_ = 0;       // that calls have made …
   std::uint64_t turns_seen_ = 0;  // … by the event thread
   bool moved_much_ = false;       // of a long message, since that was set to false
-  bool call_waits_ = false;       // a call is to sleep in Poller::wait(), or does
+  bool call_waits_ = false;       // a call is to sleep in net::Poller::wait(), or does
   bool rank_sleeps_ = false;      // elsewhere, until it is rung for: may_sleep()
   bool has_news_ = false;         // something has happened that a call in a wait has not seen yet
   core::Condition comes_back_;

@@ -31,7 +31,7 @@
 #include "group/call/operation.hpp"
 #include "group/join/host.hpp"
 #include "store/base/call_limit.hpp"
-#include "store/tcp/endpoint.hpp"
+#include "store/tcp/socket.hpp"
 #include "store/tcp/token.hpp"
 
 namespace col::group::adopt {
@@ -191,7 +191,7 @@ class ProcessJobs {
                                                            .timeout = timeout,
                                                            .control = job.control});
       core::log::info("rank {} of {} by {}'s {}; {} serves the ranks at {} ({})", spec.rank, spec.world_size,
-                      own.launcher, own.believed, point.server, store::tcp::Endpoint{point.host, point.port}.url(),
+                      own.launcher, own.believed, point.server, store::tcp::url_of({point.host, point.port}),
                       point.source);
     }
     job.store->serve();

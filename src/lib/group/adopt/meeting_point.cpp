@@ -16,7 +16,7 @@
 
 #include <col/error.hpp>
 
-#include "store/tcp/endpoint.hpp"
+#include "net/endpoint.hpp"
 
 namespace col::group::adopt {
 namespace {
@@ -34,9 +34,9 @@ constexpr std::string_view kAdvice =
 }
 
 MeetingPoint from_endpoint(const std::string& text) {
-  if (auto endpoint = store::tcp::parse_endpoint(text))
+  if (auto endpoint = net::parse_endpoint(text))
     return {.host = std::move(endpoint->host), .port = endpoint->port, .source = std::string(kEndpoint), .job = text};
-  if (auto host_alone = store::tcp::parse_endpoint(text + ":1"))
+  if (auto host_alone = net::parse_endpoint(text + ":1"))
     return {.host = std::move(host_alone->host), .port = 0, .source = std::string(kEndpoint), .job = text};
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{}='{}' is no host:port (an address with colons in brackets, a port from 1 to 65535); "
@@ -47,7 +47,7 @@ MeetingPoint from_endpoint(const std::string& text) {
 // `host` came from `source`; it must be one that can be connected to.
 MeetingPoint at_host(const std::string& host, std::string_view source) {
   const bool has_colons = host.find(':') != std::string::npos;
-  if (!store::tcp::parse_endpoint(fmt::format(fmt::runtime(has_colons ? "[{}]:1" : "{}:1"), host)))
+  if (!net::parse_endpoint(fmt::format(fmt::runtime(has_colons ? "[{}]:1" : "{}:1"), host)))
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} says that rank 0 is on '{}', which is no host; {}", source, host, kAdvice));
   return {.host = host, .port = 0, .source = std::string(source), .job = host};

@@ -9,7 +9,7 @@
 #include "core/clock/clock.hpp"
 #include "core/log.hpp"
 #include "store/base/call_limit.hpp"
-#include "store/tcp/endpoint.hpp"
+#include "store/tcp/socket.hpp"
 
 namespace col::group::adopt {
 namespace {
@@ -123,7 +123,7 @@ bool ServedStore::try_enter(const Client& client, WaitContext& wait) {
     client.counts->wait(kOpen, wait);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::timeout) throw;
-    const std::string place = store::tcp::Endpoint{spec_.host, spec_.port}.url();
+    const std::string place = store::tcp::url_of({spec_.host, spec_.port});
     throw Error(ErrorCode::timeout,
                 fmt::format("{} has not served the ranks of the job at {} ({}): {}; if rank 0 is somewhere else, "
                             "set COL_RDZV_ENDPOINT=host:port on all ranks",

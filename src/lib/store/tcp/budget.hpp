@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -64,5 +65,7 @@ struct ChargedBytes {
   std::string bytes;
   Charge charge;
 };
+// Shared: a key's value may be replaced or erased while it is being sent.
+using SharedBytes = std::shared_ptr<const ChargedBytes>;
 
 }  // namespace col::store::tcp

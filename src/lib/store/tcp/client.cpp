@@ -28,7 +28,7 @@
 #include "store/base/run.hpp"
 #include "store/base/text.hpp"
 #include "store/tcp/connection.hpp"
-#include "store/tcp/endpoint.hpp"
+#include "store/tcp/socket.hpp"
 #include "store/tcp/token.hpp"
 
 namespace col {
@@ -91,9 +91,9 @@ class Pool {
 
 class TcpStore final : public Store, public RunExtension {
  public:
-  TcpStore(Endpoint endpoint, std::string token, std::string job, Duration timeout)
+  TcpStore(net::Endpoint endpoint, std::string token, std::string job, Duration timeout)
       : endpoint_(std::move(endpoint)),
-        url_(endpoint_.url()),
+        url_(url_of(endpoint_)),
         token_(std::move(token)),
         job_(std::move(job)),
         timeout_(timeout),
@@ -362,7 +362,7 @@ class TcpStore final : public Store, public RunExtension {
                                            url_, static_cast<int>(answer.type)));
   }
 
-  const Endpoint endpoint_;
+  const net::Endpoint endpoint_;
   const std::string url_;
   const std::string token_;
   const std::string job_;
@@ -375,11 +375,11 @@ class TcpStore final : public Store, public RunExtension {
 
 std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, const std::string& token, Duration timeout,
                                       const std::string& job) {
-  store::tcp::Endpoint endpoint{host, port};
-  if (!store::tcp::parse_endpoint(endpoint.url().substr(std::string_view("tcp://").size())))
+  net::Endpoint endpoint{host, port};
+  if (!net::parse_endpoint(endpoint.text()))
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} is no place of a store; name a host, or an address, and a port from 1 to 65535",
-                            endpoint.url()));
+                            store::tcp::url_of(endpoint)));
   if (timeout <= Duration::zero())
     throw Error(ErrorCode::invalid_argument, "the timeout of a TCP store must be above zero; name one such as 30s");
   store::tcp::check_token(token);

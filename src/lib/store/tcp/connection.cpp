@@ -17,7 +17,9 @@
 #include <col/proof.hpp>
 
 #include "core/clock/clock.hpp"
+#include "net/stream.hpp"
 #include "store/base/text.hpp"
+#include "store/tcp/socket.hpp"
 
 namespace col::store::tcp {
 namespace {
@@ -32,9 +34,9 @@ constexpr std::string_view kOtherPort =
 
 }  // namespace
 
-Connection::Connection(const Endpoint& endpoint, std::string_view token, std::string_view job, Patience& patience,
+Connection::Connection(const net::Endpoint& endpoint, std::string_view token, std::string_view job, Patience& patience,
                        bool once)
-    : url_(endpoint.url()), fd_(connect_to(endpoint, patience, once)), reader_(kMaxErrorBytes) {
+    : url_(url_of(endpoint)), fd_(connect_to(endpoint, patience, once)), reader_(kMaxErrorBytes) {
   patience.explain("it accepts connections, but says nothing: it is stopped, or no store of col");
   // The process that has the port now may be silent or slow, until the server has the port.
   Patience little = patience.part(kHandshakePatience, "proven who it is");
@@ -126,15 +128,11 @@ std::uint64_t Connection::send(const Request& request, Patience& patience) {
 
 void Connection::send_text(std::string_view text, Patience& patience) {
   good_ = false;
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t sent = ::send(fd_.get(), text.data() + done, text.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent >= 0) {
-      done += static_cast<std::size_t>(sent);
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!poll_for(fd_.get(), POLLOUT, patience.slice())) patience.check();
-    } else if (errno != EINTR) {
-      throw_lost(errno);
-    }
+  while (!text.empty()) {
+    const net::Moved moved = net::send(fd_.get(), text);
+    if (moved.has_ended) throw_lost(moved.error);
+    text.remove_prefix(moved.bytes);
+    if (moved.bytes == 0 && !net::wait_for(fd_.get(), POLLOUT, patience.slice())) patience.check();
   }
   good_ = true;
 }
@@ -173,15 +171,15 @@ bool Connection::receive_some(Patience& patience) {
   while (true) {
     // The kernel's own wait saves a call to poll, when there is time for it.
     const Duration slice = patience.slice();
-    const bool blocks = slice >= kReceiveTimeout && core::scheduler() == nullptr;
-    if (blocks || poll_for(fd_.get(), POLLIN, slice)) {
-      const ssize_t got = ::recv(fd_.get(), chunk.data(), chunk.size(), blocks ? 0 : MSG_DONTWAIT);
-      if (got > 0) {
-        reader_.feed({chunk.data(), static_cast<std::size_t>(got)});
+    const bool blocks = slice >= Patience::kLongestSlice && core::scheduler() == nullptr;
+    if (blocks || net::wait_for(fd_.get(), POLLIN, slice)) {
+      const net::Moved moved = net::receive(fd_.get(), chunk, blocks);
+      if (moved.bytes > 0) {
+        reader_.feed({chunk.data(), moved.bytes});
         return true;
       }
-      if (got == 0) return false;
-      if (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK) throw_lost(errno);
+      if (moved.has_ended && moved.error != 0) throw_lost(moved.error);
+      if (moved.has_ended) return false;
     }
     patience.check();
   }
@@ -192,8 +190,7 @@ void Connection::cancel(std::uint64_t id) noexcept {
   try {
     const std::string text =
         encode(Request{.type = RequestType::cancel, .id = next_id_++, .number = static_cast<std::int64_t>(id)});
-    good_ =
-        ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(text.size());
+    good_ = net::send(fd_.get(), text).bytes == text.size();
   } catch (const std::exception&) {  // it stays unusable, and the server forgets the wait when it is closed
   }
 }

@@ -7,11 +7,11 @@
 #include <string_view>
 
 #include "core/unique_fd.hpp"
-#include "store/tcp/endpoint.hpp"
+#include "net/endpoint.hpp"
 #include "store/tcp/handshake.hpp"
 #include "store/tcp/message_reader.hpp"
+#include "store/tcp/patience.hpp"
 #include "store/tcp/protocol.hpp"
-#include "store/tcp/socket.hpp"
 
 namespace col::store::tcp {
 
@@ -22,7 +22,8 @@ class Connection {
   // Connects, and the two sides prove to each other that they know `token`, which is not sent. `once` as for
   // connect_to(). Errors: those of connect_to(); mismatch (another program answers there, or it has another token or
   // job), resource (the server is full), timeout, io.
-  Connection(const Endpoint& endpoint, std::string_view token, std::string_view job, Patience& patience, bool once);
+  Connection(const net::Endpoint& endpoint, std::string_view token, std::string_view job, Patience& patience,
+             bool once);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;

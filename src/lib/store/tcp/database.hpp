@@ -10,7 +10,6 @@
 #include <unordered_map>
 
 #include "store/tcp/budget.hpp"
-#include "store/tcp/output.hpp"
 
 namespace col::store::tcp {
 

@@ -195,7 +195,7 @@ void Engine::send(Session& session, const Answer& answer) {
 
 void Engine::send_value(Session& session, std::uint64_t id, const SharedBytes& value) {
   if (session.state_ == Session::State::ended) return;
-  session.output_.add(encode_value_header(id, value->bytes.size()), value);
+  session.output_.add(encode_value_header(id, value->bytes.size()), {value, &value->bytes});
   mark(session);
 }
 

@@ -21,10 +21,10 @@
 #include <col/types.hpp>
 
 #include "core/clock/clock.hpp"
+#include "net/output.hpp"
 #include "store/tcp/budget.hpp"
 #include "store/tcp/database.hpp"
 #include "store/tcp/message_reader.hpp"
-#include "store/tcp/output.hpp"
 #include "store/tcp/protocol.hpp"
 
 namespace col::store::tcp {
@@ -47,7 +47,7 @@ struct EngineLimits {
 class Session {
  public:
   SessionId id() const noexcept { return id_; }
-  const Output& output() const noexcept { return output_; }
+  const net::Output& output() const noexcept { return output_; }
   // Whether it has proven that it knows the token.
   bool proven() const noexcept { return proven_; }
   // Whether nothing more is to be sent or received. The connection must then be closed, and the session with it.
@@ -69,7 +69,7 @@ class Session {
   State state_ = State::opened;
   bool is_changed_ = false;
   MessageReader reader_;
-  Output output_;
+  net::Output output_;
   Time progress_;  // when bytes last came or went; before the hello: the beginning
   std::map<std::uint64_t, Wait> waits_;
 };

@@ -2,9 +2,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,7 +29,11 @@
 #include "core/clock/lock.hpp"
 #include "core/log.hpp"
 #include "core/unique_fd.hpp"
-#include "store/tcp/endpoint.hpp"
+#include "net/address.hpp"
+#include "net/connect.hpp"
+#include "net/listener.hpp"
+#include "net/poller.hpp"
+#include "net/stream.hpp"
 #include "store/tcp/engine.hpp"
 #include "store/tcp/handshake.hpp"
 #include "store/tcp/protocol.hpp"
@@ -47,25 +49,18 @@ using namespace std::chrono_literals;
 constexpr std::size_t kReadChunk = std::size_t{64} << 10;
 constexpr int kEventsAtOnce = 256;
 constexpr int kAcceptsAtOnce = 64;
-constexpr std::size_t kPiecesAtOnce = 64;
 constexpr Duration kSweepInterval = 500ms;
 constexpr Duration kAcceptPause = 100ms;
-// What epoll says of the two descriptors that are no client's; sessions count from 1.
+// Those of sessions count from 1.
 constexpr std::uint64_t kListenerId = 0;
-constexpr std::uint64_t kStopId = ~std::uint64_t{0};
 
-[[noreturn]] void throw_errno(std::string_view action) {
+[[noreturn]] void throw_errno(const char* action) {
   throw Error(ErrorCode::resource, fmt::format("cannot {} for the store's server ({}); raise the limits of open files "
                                                "(ulimit -n) and threads (ulimit -u)",
                                                action, std::generic_category().message(errno)));
 }
 
-core::UniqueFd checked(int fd, std::string_view action) {
-  if (fd < 0) throw_errno(action);
-  return core::UniqueFd(fd);
-}
-
-Listener checked_listen(const StoreServerSpec& spec) {
+net::Listener checked_listen(const StoreServerSpec& spec) {
   check_token(spec.token);
   const auto refuse = [](std::string_view what) {
     throw Error(ErrorCode::invalid_argument, fmt::format("a store server with {}; correct its StoreServerSpec", what));
@@ -93,7 +88,7 @@ class StoreServer::Impl {
   ~Impl() { stop(); }
 
   int port() const noexcept { return listener_.port; }
-  std::string url() const { return Endpoint{host_, listener_.port}.url(); }
+  std::string url() const { return url_of({host_, listener_.port}); }
   std::size_t connections() const noexcept { return connections_.load(std::memory_order_relaxed); }
   void stop() noexcept;
   // In a forked child there is no thread to end.
@@ -128,10 +123,9 @@ class StoreServer::Impl {
 
   const std::size_t max_connections_;
   Engine engine_;
-  Listener listener_;
+  net::Listener listener_;
   const std::string host_;  // as others find it
-  core::UniqueFd stop_event_;
-  core::UniqueFd epoll_;
+  net::Poller poller_{&throw_errno};
   core::UniqueFd spare_;  // given up for a moment to turn a client away when descriptors run out
   std::unordered_map<SessionId, Client> clients_;
   std::atomic<std::size_t> connections_{0};  // clients_.size() for other threads; relaxed: nothing else is read by it
@@ -154,17 +148,10 @@ StoreServer::Impl::Impl(const StoreServerSpec& spec)
                .stall_timeout = spec.stall_timeout},
               spec.token, spec.job),
       listener_(checked_listen(spec)),
-      host_(host_for_others(spec.host)),
-      stop_event_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "make an event")),
-      epoll_(checked(::epoll_create1(EPOLL_CLOEXEC), "make an epoll instance")),
+      host_(net::host_for_others(spec.host)),
       spare_(open_spare()),
       owner_(::getpid()) {
-  const auto watch_always = [&](int fd, std::uint64_t id) {
-    epoll_event event{.events = EPOLLIN, .data = {.u64 = id}};
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) throw_errno("watch a descriptor");
-  };
-  watch_always(stop_event_.get(), kStopId);
-  for (const core::UniqueFd& socket : listener_.sockets) watch_always(socket.get(), kListenerId);
+  for (const core::UniqueFd& socket : listener_.sockets) poller_.watch(socket.get(), kListenerId, EPOLLIN);
   start_thread();
 }
 
@@ -185,8 +172,7 @@ void StoreServer::Impl::start_thread() {
 
 void StoreServer::Impl::stop() noexcept {
   if (!thread_.joinable()) return;
-  const std::uint64_t one = 1;
-  (void)!::write(stop_event_.get(), &one, sizeof one);
+  poller_.wake();
   thread_.join();
   has_said_stranger_ = true;  // those who are still here may be of this job
   // Not only closed: a forked child may hold them open.
@@ -199,11 +185,11 @@ void StoreServer::Impl::run() noexcept {
   ::pthread_setname_np(::pthread_self(), "col-store");
   std::array<epoll_event, kEventsAtOnce> events{};
   while (true) {
-    const int count = core::epoll_for(epoll_.get(), events, sleep());
+    const int count = poller_.wait(events, sleep());
     now_ = core::Clock::now();
     for (int i = 0; i < count; ++i) {
       const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
-      if (id == kStopId) return;
+      if (id == net::Poller::kWoken) return;
       try {
         if (id == kListenerId) {
           accept_all();
@@ -257,10 +243,10 @@ bool StoreServer::Impl::accept_one(int listener) {
     pause_accepting();
     return false;
   }
-  core::UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  core::UniqueFd fd = net::accept(listener);
   if (fd) {
     if (clients_.size() >= max_connections_) {
-      (void)!::send(fd.get(), kFullGreeting.data(), kFullGreeting.size(), MSG_NOSIGNAL);
+      (void)net::send(fd.get(), kFullGreeting);
     } else {
       add_client(std::move(fd));
     }
@@ -271,16 +257,15 @@ bool StoreServer::Impl::accept_one(int listener) {
   } else if (errno == ENOBUFS || errno == ENOMEM) {
     pause_accepting();
   }
-  // Of what is left, EAGAIN is the end, and the others are a client that has gone already.
-  return errno == ECONNABORTED || errno == EINTR;
+  return false;
 }
 
 // Descriptors have run out. The next client gets an error, so that it does not wait while epoll reports it again and
 // again.
 void StoreServer::Impl::accept_beyond_limit(int listener) {
   spare_.reset();
-  const core::UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (fd) (void)!::send(fd.get(), kFullGreeting.data(), kFullGreeting.size(), MSG_NOSIGNAL);
+  const core::UniqueFd fd = net::accept(listener);
+  if (fd) (void)net::send(fd.get(), kFullGreeting);
   pause_accepting();
 }
 
@@ -290,18 +275,17 @@ void StoreServer::Impl::pause_accepting() noexcept {
 }
 
 void StoreServer::Impl::set_accepting(bool accepting) noexcept {
-  epoll_event event{.events = accepting ? std::uint32_t{EPOLLIN} : 0, .data = {.u64 = kListenerId}};
   for (const core::UniqueFd& socket : listener_.sockets)
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket.get(), &event) != 0) return;
+    if (!poller_.rewatch(socket.get(), kListenerId, accepting ? std::uint32_t{EPOLLIN} : 0)) return;
   accepting_ = accepting;
 }
 
 void StoreServer::Impl::add_client(core::UniqueFd fd) {
-  set_options(fd.get());
+  net::set_no_delay(fd.get());
+  net::set_keep_alive(fd.get());
   Session& session = engine_.open(now_);
   try {
-    epoll_event event{.events = EPOLLIN, .data = {.u64 = session.id()}};
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) throw_errno("watch a connection");
+    poller_.watch(fd.get(), session.id(), EPOLLIN);
     clients_.emplace(session.id(), Client{.fd = std::move(fd), .session = &session});
   } catch (...) {
     engine_.close(session);
@@ -313,12 +297,12 @@ void StoreServer::Impl::add_client(core::UniqueFd fd) {
 
 void StoreServer::Impl::read_from(Client& client) {
   std::array<char, kReadChunk> chunk;
-  const ssize_t got = ::recv(client.fd.get(), chunk.data(), chunk.size(), 0);
-  if (got > 0) {
+  const net::Moved moved = net::receive(client.fd.get(), chunk);
+  if (moved.bytes > 0) {
     client.is_silent = false;
-    engine_.receive(*client.session, {chunk.data(), static_cast<std::size_t>(got)}, now_);
+    engine_.receive(*client.session, {chunk.data(), moved.bytes}, now_);
     sweeps_ = true;
-  } else if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
+  } else if (moved.has_ended) {
     hung_up(client);
   }
 }
@@ -340,26 +324,17 @@ void StoreServer::Impl::flush_changed() {
 bool StoreServer::Impl::flush(Client& client) {
   Session& session = *client.session;
   while (!session.ended() && !session.output().empty()) {
-    std::array<std::string_view, kPiecesAtOnce> pieces;
-    std::array<iovec, kPiecesAtOnce> parts;
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = session.output().pieces(pieces);
-    for (std::size_t i = 0; i < message.msg_iovlen; ++i)
-      parts[i] = {const_cast<char*>(pieces[i].data()), pieces[i].size()};
-    const ssize_t sent = message.msg_iovlen == 1
-                             ? ::send(client.fd.get(), pieces[0].data(), pieces[0].size(), MSG_NOSIGNAL)
-                             : ::sendmsg(client.fd.get(), &message, MSG_NOSIGNAL);
-    if (sent >= 0) {
-      engine_.sent(session, static_cast<std::size_t>(sent), now_);
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      sweeps_ = true;
-      watch(client, true);
-      return true;
-    } else if (errno != EINTR) {
+    const net::Moved moved = net::send(client.fd.get(), session.output());
+    if (moved.has_ended) {
       hung_up(client);
       return false;
     }
+    if (moved.bytes == 0) {
+      sweeps_ = true;
+      watch(client, true);
+      return true;
+    }
+    engine_.sent(session, moved.bytes, now_);
   }
   if (session.ended()) {
     drop(session.id());
@@ -372,8 +347,7 @@ bool StoreServer::Impl::flush(Client& client) {
 void StoreServer::Impl::watch(Client& client, bool wants_to_write) {
   if (client.wants_to_write == wants_to_write) return;
   const std::uint32_t events = wants_to_write ? EPOLLIN | EPOLLOUT : EPOLLIN;
-  epoll_event event{.events = events, .data = {.u64 = client.session->id()}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, client.fd.get(), &event) != 0) throw_errno("watch a connection");
+  if (!poller_.rewatch(client.fd.get(), client.session->id(), events)) throw_errno("watch a connection");
   client.wants_to_write = wants_to_write;
 }
 
@@ -394,7 +368,7 @@ void StoreServer::Impl::forget(SessionId id) noexcept {
   const auto client = clients_.find(id);
   if (client == clients_.end()) return;
   // In words: a child that was forked meanwhile shares the socket, and the kernel would go on reporting it.
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, client->second.fd.get(), nullptr);
+  poller_.unwatch(client->second.fd.get());
   ::shutdown(client->second.fd.get(), SHUT_RDWR);
   engine_.close(*client->second.session);
   clients_.erase(client);
@@ -404,7 +378,7 @@ void StoreServer::Impl::forget(SessionId id) noexcept {
 void StoreServer::Impl::say_stranger(int fd) noexcept {
   if (std::exchange(has_said_stranger_, true)) return;
   core::log::warn("store server: dropped a connection from {} that has not proven to be of this job; said once",
-                  numeric_peer(fd));
+                  net::numeric_peer(fd));
 }
 
 StoreServer::StoreServer(const StoreServerSpec& spec) : impl_(std::make_unique<Impl>(spec)) {}

@@ -1,8 +1,8 @@
-#include "store/tcp/output.hpp"
+#include "net/output.hpp"
 
 #include <utility>
 
-namespace col::store::tcp {
+namespace col::net {
 namespace {
 
 // Copied rather than referred to: a piece of its own costs more.
@@ -18,8 +18,8 @@ void Output::add(std::string_view bytes) {
 
 void Output::add(std::string_view head, SharedBytes body) {
   add(head);
-  if (body->bytes.size() <= kSmallBytes) return add(body->bytes);
-  size_ += body->bytes.size();
+  if (body->size() <= kSmallBytes) return add(*body);
+  size_ += body->size();
   pieces_.back().body = std::move(body);
 }
 
@@ -34,7 +34,7 @@ std::size_t Output::pieces(std::span<std::string_view> pieces) const noexcept {
   for (const Piece& piece : pieces_) {
     if (count == pieces.size()) break;
     show(piece.head);
-    if (piece.body) show(piece.body->bytes);
+    if (piece.body) show(*piece.body);
   }
   return count;
 }
@@ -48,4 +48,4 @@ void Output::drop_front(std::size_t size) noexcept {
   }
 }
 
-}  // namespace col::store::tcp
+}  // namespace col::net

@@ -1,4 +1,4 @@
-// The data that is still to be sent to a client of the TCP store's server.
+// The data that is still to be sent over a connection.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "store/tcp/budget.hpp"
+namespace col::net {
 
-namespace col::store::tcp {
-
-// Shared: a key's value may be replaced or erased while it is being sent.
-using SharedBytes = std::shared_ptr<const ChargedBytes>;
+// Shared: what they belong to may be replaced while they are being sent.
+using SharedBytes = std::shared_ptr<const std::string>;
 
 class Output {
  public:
@@ -33,11 +31,11 @@ class Output {
   struct Piece {
     std::string head;
     SharedBytes body;  // may be null
-    std::size_t size() const noexcept { return head.size() + (body ? body->bytes.size() : 0); }
+    std::size_t size() const noexcept { return head.size() + (body ? body->size() : 0); }
   };
   std::deque<Piece> pieces_;
   std::size_t sent_ = 0;  // of the first piece
   std::size_t size_ = 0;
 };
 
-}  // namespace col::store::tcp
+}  // namespace col::net

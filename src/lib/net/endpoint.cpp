@@ -1,13 +1,11 @@
-#include "store/tcp/endpoint.hpp"
+#include "net/endpoint.hpp"
 
 #include <charconv>
 #include <system_error>
 
 #include <fmt/format.h>
 
-#include "store/base/text.hpp"
-
-namespace col::store::tcp {
+namespace col::net {
 namespace {
 
 constexpr int kMaxPort = 65535;
@@ -27,9 +25,8 @@ bool is_host(std::string_view host, bool in_brackets) {
 
 }  // namespace
 
-std::string Endpoint::url() const {
-  const bool address_with_colons = host.find(':') != std::string::npos;
-  return fmt::format(fmt::runtime(address_with_colons ? "tcp://[{}]:{}" : "tcp://{}:{}"), printable(host), port);
+std::string Endpoint::text() const {
+  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
 }
 
 std::optional<Endpoint> parse_endpoint(std::string_view text) {
@@ -47,4 +44,4 @@ std::optional<Endpoint> parse_endpoint(std::string_view text) {
   return endpoint;
 }
 
-}  // namespace col::store::tcp
+}  // namespace col::net

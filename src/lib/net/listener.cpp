@@ -1,25 +1,21 @@
-#include "store/tcp/socket.hpp"
+#include "net/listener.hpp"
 
 #include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <optional>
 #include <system_error>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include <col/error.hpp>
 #include <col/store.hpp>
 
 #include "core/clock/scheduler.hpp"
-#include "store/tcp/endpoint.hpp"
+#include "net/address.hpp"
+#include "net/connect.hpp"
 
 namespace col {
-namespace store::tcp {
+namespace net {
 namespace {
 
 constexpr int kBacklog = 4096;
@@ -42,28 +38,19 @@ bool means_loopback(const std::string& host) {
   return host == "localhost" || host.ends_with(".localhost") || resolve(host, 0, AI_NUMERICHOST, why) != nullptr;
 }
 
-int port_of(int socket) {
-  sockaddr_storage bound{};
-  socklen_t size = sizeof bound;
-  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&bound), &size) != 0) return 0;
-  return ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound).sin6_port
-                                           : reinterpret_cast<sockaddr_in&>(bound).sin_port);
-}
-
-// Empty, and `why`, when nobody can listen there.
-core::UniqueFd listen_at(const std::string& address, int port, std::string& why) {
-  const Addresses addresses = resolve(address, port, AI_PASSIVE, why);
+// Empty, with `error` and `why`, when nobody can listen there.
+core::UniqueFd listen_at(const std::string& address, Listener& listener) {
+  const Addresses addresses = resolve(address, listener.port, AI_PASSIVE, listener.why);
+  listener.error = EADDRNOTAVAIL;
   // The wildcard of IPv6 takes clients of both kinds.
-  for (const bool six : {true, false}) {
+  for (const int family : {AF_INET6, AF_INET}) {
     for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
-      if ((a->ai_family == AF_INET6) != six) continue;
-      core::UniqueFd socket = make_socket(a->ai_family);
-      const int on = 1, off = 0;
-      if (six) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-      ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-      if (socket && ::bind(socket.get(), a->ai_addr, a->ai_addrlen) == 0 && ::listen(socket.get(), kBacklog) == 0)
-        return socket;
-      why = std::generic_category().message(errno);
+      if (a->ai_family != family) continue;
+      core::UniqueFd socket = net::listen_at(a->ai_addr, a->ai_addrlen);
+      listener.error = socket ? 0 : errno;
+      listener.port = socket ? port_of(a->ai_addr) : listener.port;
+      if (socket) return socket;
+      listener.why = std::generic_category().message(listener.error);
     }
   }
   return {};
@@ -113,34 +100,49 @@ std::string host_for_others(const std::string& host) {
   return own.empty() ? "127.0.0.1" : own;
 }
 
-Listener listen_on(const std::string& host, int port) {
-  if (core::Scheduler* const simulated = core::scheduler()) {
-    Listener listener{.sockets = {}, .port = port};
-    listener.sockets.emplace_back(simulated->listen(host, port));
-    return listener;
-  }
-  std::vector<std::string> addresses = listen_addresses(host).value_or(std::vector{host});
-  if (addresses.empty()) addresses.emplace_back();  // all
+core::UniqueFd listen_at(sockaddr* address, socklen_t size) noexcept {
+  core::UniqueFd socket = make_socket(address->sa_family);
+  if (!socket) return socket;
+  const int on = 1, off = 0;
+  if (address->sa_family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (::bind(socket.get(), address, size) == 0 && ::listen(socket.get(), kBacklog) == 0 &&
+      ::getsockname(socket.get(), address, &size) == 0)
+    return socket;
+  const int error = errno;
+  socket.reset();
+  errno = error;
+  return socket;
+}
+
+Listener listen_on(const std::vector<std::string>& addresses, int port) {
   Listener listener{.sockets = {}, .port = port};
+  core::Scheduler* const simulated = core::scheduler();
   for (const std::string& address : addresses) {
-    std::string why;
-    core::UniqueFd socket = listen_at(address, listener.port, why);
-    if (!socket)
-      throw Error(ErrorCode::io, fmt::format("cannot listen on {} for the store ({}); name an address of this host and "
-                                             "a port that nobody has, or port 0 for any",
-                                             address.empty() ? fmt::format("port {}", listener.port)
-                                                             : Endpoint{address, listener.port}.url(),
-                                             why));
-    listener.port = port_of(socket.get());
+    core::UniqueFd socket =
+        simulated != nullptr ? core::UniqueFd(simulated->listen(address, port)) : listen_at(address, listener);
+    if (!socket) {
+      listener.sockets.clear();
+      listener.failed = address;
+      return listener;
+    }
     listener.sockets.push_back(std::move(socket));
   }
   return listener;
 }
 
-}  // namespace store::tcp
+core::UniqueFd accept(int listener) noexcept {
+  for (;;) {
+    core::UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    // One that has gone already.
+    if (socket || (errno != ECONNABORTED && errno != EINTR)) return socket;
+  }
+}
+
+}  // namespace net
 
 std::optional<std::vector<std::string>> listen_addresses(const std::string& host) {
-  using namespace store::tcp;
+  using namespace net;
   std::vector<std::string> own;
   if (is_any(host)) return own;
   bool is_elsewhere = true, all_loopback = true;
