@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <array>
 #include <cerrno>
@@ -18,14 +17,24 @@ bool is_nothing_now(int error) noexcept {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
-// Of a call that did not block: where a signal came, no event would tell of what is left.
+// Of a call that does not block: where a signal came, no event would tell of what is left.
 template <class Call>
-Moved sent_by(Call call) noexcept {
-  ssize_t sent = -1;
+ssize_t uninterrupted(Call call) noexcept {
+  ssize_t bytes = -1;
   do {
-    sent = call();
-  } while (sent < 0 && errno == EINTR);
-  if (sent >= 0) return {.bytes = static_cast<std::size_t>(sent)};
+    bytes = call();
+  } while (bytes < 0 && errno == EINTR);
+  return bytes;
+}
+
+Moved received(ssize_t bytes) noexcept {
+  if (bytes > 0) return {.bytes = static_cast<std::size_t>(bytes)};
+  const int error = bytes < 0 ? errno : 0;
+  return {.has_ended = !is_nothing_now(error), .error = error};
+}
+
+Moved sent(ssize_t bytes) noexcept {
+  if (bytes >= 0) return {.bytes = static_cast<std::size_t>(bytes)};
   const int error = errno;
   return {.has_ended = !is_nothing_now(error), .error = error};
 }
@@ -33,17 +42,23 @@ Moved sent_by(Call call) noexcept {
 }  // namespace
 
 Moved receive(int fd, std::span<char> room, bool may_block) noexcept {
-  ssize_t got = -1;
-  do {
-    got = ::recv(fd, room.data(), room.size(), may_block ? 0 : MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR && !may_block);
-  if (got > 0) return {.bytes = static_cast<std::size_t>(got)};
-  const int error = got < 0 ? errno : 0;
-  return {.has_ended = !is_nothing_now(error), .error = error};
+  if (may_block) return received(::recv(fd, room.data(), room.size(), 0));
+  return received(uninterrupted([&] { return ::recv(fd, room.data(), room.size(), MSG_DONTWAIT); }));
+}
+
+Moved receive(int fd, std::span<const iovec> parts) noexcept {
+  return received(uninterrupted([&] { return ::readv(fd, parts.data(), static_cast<int>(parts.size())); }));
 }
 
 Moved send(int fd, std::string_view bytes) noexcept {
-  return sent_by([&] { return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT); });
+  return sent(uninterrupted([&] { return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT); }));
+}
+
+Moved send(int fd, std::span<const iovec> parts) noexcept {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(parts.data());
+  message.msg_iovlen = parts.size();
+  return sent(uninterrupted([&] { return ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT); }));
 }
 
 Moved send(int fd, const Output& output) noexcept {
@@ -52,10 +67,7 @@ Moved send(int fd, const Output& output) noexcept {
   if (count == 1) return send(fd, pieces[0]);
   std::array<iovec, kPiecesAtOnce> parts;
   for (std::size_t i = 0; i < count; ++i) parts[i] = {const_cast<char*>(pieces[i].data()), pieces[i].size()};
-  msghdr message{};
-  message.msg_iov = parts.data();
-  message.msg_iovlen = count;
-  return sent_by([&] { return ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT); });
+  return send(fd, std::span(parts).first(count));
 }
 
 bool wait_for(int fd, short events, Duration at_most) noexcept {

@@ -1,6 +1,8 @@
 // One try to move bytes over a connected socket.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -23,6 +25,9 @@ struct Moved {
 // that.
 COL_MODULE_EXPORT Moved receive(int fd, std::span<char> room, bool may_block = false) noexcept;
 COL_MODULE_EXPORT Moved send(int fd, std::string_view bytes) noexcept;
+// The same with several parts, over a socket that does not block.
+COL_MODULE_EXPORT Moved receive(int fd, std::span<const iovec> parts) noexcept;
+COL_MODULE_EXPORT Moved send(int fd, std::span<const iovec> parts) noexcept;
 // Sends of the front. The caller drops it.
 COL_MODULE_EXPORT Moved send(int fd, const Output& output) noexcept;
 

@@ -30,11 +30,11 @@
 #include <col/proof.hpp>
 
 #include "backend/gloo/interface.hpp"
-#include "backend/gloo/introduction.hpp"
 #include "backend/gloo/lobby.hpp"
 #include "backend/gloo/translate.hpp"
 #include "core/log.hpp"
 #include "core/unique_fd.hpp"
+#include "net/introduction.hpp"
 #include "net/poller.hpp"
 #include "support/catch.hpp"
 #include "support/forwarding_store.hpp"
@@ -266,7 +266,8 @@ TEST_CASE("gloo lobby: a peer that does not answer is called several times, howe
 
 TEST_CASE("gloo introduction: both sides are proven, and a replay, a reflection or another pair of ranks is refused",
           "[gloo]") {
-  using gloo_backend::Introduction;
+  using net::Introduction;
+  constexpr std::string_view kPurpose = "test/1";
   using Outcome = Introduction::Outcome;
   const auto pair_of_sockets = [] {
     std::array<int, 2> fds{};
@@ -275,8 +276,8 @@ TEST_CASE("gloo introduction: both sides are proven, and a replay, a reflection 
   };
   const auto meet = [&](const std::string& secret, const std::string& connection) {
     const auto [left, right] = pair_of_sockets();
-    Introduction server(left.get(), ProofRole::server, "sesame", "t 1>0");
-    Introduction client(right.get(), ProofRole::client, secret, connection);
+    Introduction server(left.get(), ProofRole::server, kPurpose, "sesame", "t 1>0");
+    Introduction client(right.get(), ProofRole::client, kPurpose, secret, connection);
     CHECK(client.advance() == Outcome::pending);
     const Outcome heard = server.advance();
     return std::pair(heard, client.advance());
@@ -296,14 +297,14 @@ TEST_CASE("gloo introduction: both sides are proven, and a replay, a reflection 
   };
   // What a client has said to one server, said to another.
   const auto [first, second] = pair_of_sockets();
-  Introduction client(first.get(), ProofRole::client, "sesame", "t 1>0");
+  Introduction client(first.get(), ProofRole::client, kPurpose, "sesame", "t 1>0");
   say(second.get(), make_nonce());
   CHECK(client.advance() == Outcome::pending);
   const std::string hello = read(second.get(), kNonceBytes + kProofBytes);
   REQUIRE(hello.size() == kNonceBytes + kProofBytes);
   CHECK(hello.find("sesame") == std::string::npos);
   const auto [third, fourth] = pair_of_sockets();
-  Introduction server(third.get(), ProofRole::server, "sesame", "t 1>0");
+  Introduction server(third.get(), ProofRole::server, kPurpose, "sesame", "t 1>0");
   say(fourth.get(), hello);
   CHECK(server.advance() == Outcome::refused);
   // The client's own proof, sent back to it.

@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 #include <gloo/common/error.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
+
+#include "net/stream.hpp"
 
 namespace col::gloo_backend {
 namespace {
@@ -19,8 +20,9 @@ constexpr std::size_t kQuantum = std::size_t{512} << 10;
 constexpr std::size_t kReadAhead = std::size_t{8} << 10;
 constexpr std::size_t kFramesAtOnce = 16;
 
-[[noreturn]] void fail(const char* what) {
-  throw ::gloo::IoException(fmt::format("{}: {}", what, std::strerror(errno)));
+[[noreturn]] void fail(const char* what, int error) {
+  if (error == 0) throw ::gloo::IoException("connection closed by the other side");
+  throw ::gloo::IoException(fmt::format("{}: {}", what, std::strerror(error)));
 }
 
 }  // namespace
@@ -29,19 +31,15 @@ bool Connection::read(bool has_ended) {
   std::array<char, kReadAhead> ahead;
   for (std::size_t moved = 0; moved < kQuantum;) {
     std::array<iovec, 2> parts;
-    int count = 0;
+    std::size_t count = 0;
     const std::size_t direct = std::min(missing_, kQuantum);
-    if (direct > 0) parts[static_cast<std::size_t>(count++)] = {into_, direct};
+    if (direct > 0) parts[count++] = {into_, direct};
     // Behind a part of a payload comes the rest of it.
-    if (direct == missing_) parts[static_cast<std::size_t>(count++)] = {ahead.data(), ahead.size()};
-    const ssize_t got = ::readv(socket_.get(), parts.data(), count);
-    if (got == 0) throw ::gloo::IoException("connection closed by the other side");
-    if (got < 0) {
-      if (errno == EINTR) continue;
-      if (errno == EAGAIN) return false;
-      fail("read");
-    }
-    const auto bytes = static_cast<std::size_t>(got);
+    if (direct == missing_) parts[count++] = {ahead.data(), ahead.size()};
+    const net::Moved moved_now = net::receive(socket_.get(), std::span(parts).first(count));
+    if (moved_now.has_ended) fail("read", moved_now.error);
+    const std::size_t bytes = moved_now.bytes;
+    if (bytes == 0) return false;
     bytes_read_ += bytes;
     const std::size_t placed = std::min(bytes, direct);
     if (placed > 0) {
@@ -107,18 +105,12 @@ bool Connection::write() {
       asked += sizeof(one.frame) - of_frame + payload;
       if (of_payload + payload < one.payload_bytes()) break;
     }
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = count;
-    const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0) {
-      if (errno == EINTR) continue;
-      if (errno == EAGAIN) return false;
-      fail("write");
-    }
-    moved += static_cast<std::size_t>(sent);
-    bytes_written_ += static_cast<std::uint64_t>(sent);
-    for (auto left = static_cast<std::size_t>(sent); !out_.empty();) {
+    const net::Moved sent = net::send(socket_.get(), std::span(parts).first(count));
+    if (sent.has_ended) fail("write", sent.error);
+    if (sent.bytes == 0) return false;
+    moved += sent.bytes;
+    bytes_written_ += sent.bytes;
+    for (std::size_t left = sent.bytes; !out_.empty();) {
       Outgoing& one = out_.front();
       const std::size_t part = std::min(left, sizeof(one.frame) + one.payload_bytes() - one.written);
       one.written += part;

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gloo/common/error.h>
-#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -17,6 +18,8 @@
 
 #include "backend/gloo/connection.hpp"
 #include "net/connect.hpp"
+#include "net/listener.hpp"
+#include "net/stream.hpp"
 
 namespace col::gloo_backend {
 namespace {
@@ -37,16 +40,13 @@ constexpr int kLeastCallsInVain = 5;
 constexpr auto kOtherWay = 200ms;
 constexpr auto kStarvedPause = 100ms;
 
+// Of the proofs.
+constexpr std::string_view kPurpose = "col-gloo/2";
 constexpr char kStays = '+', kOtherWayIsMade = '-';
-
-void set_no_delay(int socket) noexcept {
-  const int one = 1;
-  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-}
 
 // A few bytes, and the first or the last of an introduction: what does not fit is a connection that has failed.
 bool say(int socket, const void* data, std::size_t bytes) noexcept {
-  return ::send(socket, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(bytes);
+  return net::send(socket, {static_cast<const char*>(data), bytes}).bytes == bytes;
 }
 
 }  // namespace
@@ -61,14 +61,9 @@ void throw_errno(const char* what) {
 
 Lobby::Lobby(LobbyOwner& owner, net::Poller& poller, Credentials& credentials, int size, const Interface& interface)
     : owner_(owner), poller_(poller), credentials_(credentials), size_(size) {
-  listener_.reset(::socket(interface.sockaddr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!listener_) throw_errno("socket");
   address_.sockaddr = interface.sockaddr;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address_.sockaddr);
-  socklen_t bytes = interface.sockaddr_bytes;
-  if (::bind(listener_.get(), generic, bytes) != 0 || ::listen(listener_.get(), SOMAXCONN) != 0 ||
-      ::getsockname(listener_.get(), generic, &bytes) != 0)
-    throw_errno("listen");
+  listener_ = net::listen_at(reinterpret_cast<sockaddr*>(&address_.sockaddr), interface.sockaddr_bytes);
+  if (!listener_) throw_errno("listen");
   address_.secret = credentials_.secret();
   poller_.watch(listener_.get(), event_id(Target::listener));
 }
@@ -97,16 +92,15 @@ void Lobby::hear_listener() {
   if (!listener_) return;
   is_starved_ = false;
   for (;;) {
-    core::UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    core::UniqueFd socket = net::accept(listener_.get());
     if (!socket) {
-      if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EAGAIN) return;
       // It tries again, as descriptors may become free.
       is_starved_ = true;
       return poller_.set_alarm(kStarvedPause);
     }
     if (callers_.size() >= kMostStrangers + static_cast<std::size_t>(size_)) drop(callers_.begin(), true);
-    set_no_delay(socket.get());
+    net::set_no_delay(socket.get());
     const std::uint32_t number = next_caller_++;
     try {
       poller_.watch(socket.get(), event_id(Target::caller, number));
@@ -120,25 +114,22 @@ void Lobby::hear_listener() {
 
 bool Lobby::hear_rank(Caller& caller) noexcept {
   while (!caller.has_said_rank()) {
-    const ssize_t got = ::recv(caller.socket.get(), caller.rank.data() + caller.rank_bytes,
-                               caller.rank.size() - caller.rank_bytes, MSG_DONTWAIT);
-    if (got == 0) return false;
-    if (got < 0 && errno == EAGAIN) return true;
-    if (got < 0 && errno != EINTR) return false;
-    if (got > 0) caller.rank_bytes += static_cast<std::size_t>(got);
+    const net::Moved moved = net::receive(caller.socket.get(), std::span(caller.rank).subspan(caller.rank_bytes));
+    if (moved.bytes == 0) return !moved.has_ended;
+    caller.rank_bytes += moved.bytes;
   }
   return true;
 }
 
-Introduction::Outcome Lobby::advance(Caller& caller, int& peer) {
-  if (!hear_rank(caller)) return Introduction::Outcome::closed;
-  if (!caller.has_said_rank()) return Introduction::Outcome::pending;
+net::Introduction::Outcome Lobby::advance(Caller& caller, int& peer) {
+  if (!hear_rank(caller)) return net::Introduction::Outcome::closed;
+  if (!caller.has_said_rank()) return net::Introduction::Outcome::pending;
   std::uint32_t said = 0;
   std::memcpy(&said, caller.rank.data(), sizeof(said));
   peer = static_cast<int>(ntohl(said));
-  if (peer < 0 || peer >= size_ || peer == credentials_.rank()) return Introduction::Outcome::refused;
+  if (peer < 0 || peer >= size_ || peer == credentials_.rank()) return net::Introduction::Outcome::refused;
   if (!caller.introduction)
-    caller.introduction.emplace(caller.socket.get(), ProofRole::server, credentials_.secret(),
+    caller.introduction.emplace(caller.socket.get(), ProofRole::server, kPurpose, credentials_.secret(),
                                 credentials_.connection(peer, credentials_.rank()));
   return caller.introduction->advance();
 }
@@ -148,13 +139,13 @@ void Lobby::hear_caller(std::uint32_t number) {
   if (caller == callers_.end()) return;
   int peer = -1;
   switch (advance(caller->second, peer)) {
-    case Introduction::Outcome::pending:
+    case net::Introduction::Outcome::pending:
       return;
-    case Introduction::Outcome::proven:
+    case net::Introduction::Outcome::proven:
       return welcome(caller, peer);
-    case Introduction::Outcome::refused:
+    case net::Introduction::Outcome::refused:
       return drop(caller, true);
-    case Introduction::Outcome::closed:
+    case net::Introduction::Outcome::closed:
       return drop(caller, !caller->second.has_said_rank());
   }
 }
@@ -195,14 +186,13 @@ void Lobby::dial(int peer, Call& call) {
   call.introduction.reset();
   call.proven = false;
   if (call.socket) poller_.unwatch(call.socket.get());
-  call.socket.reset(::socket(call.address.sockaddr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  call.socket = net::make_socket(call.address.sockaddr.ss_family);
   if (!call.socket) throw_errno("socket");
-  set_no_delay(call.socket.get());
+  net::set_no_delay(call.socket.get());
   const auto* const generic = reinterpret_cast<const sockaddr*>(&call.address.sockaddr);
-  if (::connect(call.socket.get(), generic, call.address.sockaddr_bytes()) != 0 && errno != EINPROGRESS) {
-    if (errno == ECONNREFUSED) return call_in_vain(call);
-    throw ::gloo::IoException(fmt::format("connect: {}", std::strerror(errno)));
-  }
+  const int error = net::begin_connect(call.socket.get(), generic, call.address.sockaddr_bytes());
+  if (error == ECONNREFUSED) return call_in_vain(call);
+  if (error != 0) throw ::gloo::IoException(fmt::format("connect: {}", std::strerror(error)));
   poller_.watch(call.socket.get(), event_id(Target::call, static_cast<std::uint32_t>(peer)));
 }
 
@@ -214,37 +204,34 @@ void Lobby::hear_call(int peer) {
 void Lobby::advance(int peer, Call& call) {
   const int socket = call.socket.get();
   if (!call.introduction) {
-    int error = 0;
-    socklen_t size = sizeof error;
-    if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+    const int error = net::end_of_connect(socket);
     if (error == ECONNREFUSED || error == ECONNRESET) return call_in_vain(call);
     if (error != 0) return fail(peer, io_failure(fmt::format("connect: {}", std::strerror(error))));
     const std::uint32_t rank = htonl(static_cast<std::uint32_t>(credentials_.rank()));
     if (!say(socket, &rank, sizeof(rank))) return call_in_vain(call);
-    call.introduction.emplace(socket, ProofRole::client, call.address.secret,
+    call.introduction.emplace(socket, ProofRole::client, kPurpose, call.address.secret,
                               credentials_.connection(credentials_.rank(), peer));
   }
   if (!call.proven) {
     switch (call.introduction->advance()) {
-      case Introduction::Outcome::pending:
+      case net::Introduction::Outcome::pending:
         return;
-      case Introduction::Outcome::closed:
+      case net::Introduction::Outcome::closed:
         return call_in_vain(call);
-      case Introduction::Outcome::refused:
+      case net::Introduction::Outcome::refused:
         return fail(peer, std::make_exception_ptr(Error(
                               ErrorCode::mismatch,
                               fmt::format("the connection to rank {} leads to somebody else, who is of another job or "
                                           "group; create the group again",
                                           peer),
                               {}, peer)));
-      case Introduction::Outcome::proven:
+      case net::Introduction::Outcome::proven:
         call.proven = true;
     }
   }
   char answer = 0;
-  const ssize_t got = ::recv(socket, &answer, 1, MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got != 1) return call_in_vain(call);
+  const net::Moved moved = net::receive(socket, {&answer, 1});
+  if (moved.bytes == 0) return moved.has_ended ? call_in_vain(call) : void();
   if (answer != kStays) {
     call.in_vain_since.reset();
     call.calls_in_vain = 0;

@@ -6,7 +6,7 @@
 //
 //   caller                        listening rank
 //   connect, its rank      →
-//   the introduction       ⇄      (introduction.hpp)
+//   the introduction       ⇄      (net/introduction.hpp)
 //                          ←      '+' this connection stays, or '-' another way is being made
 //
 // The transport's mutex guards it.
@@ -21,11 +21,12 @@
 #include <unordered_map>
 
 #include "backend/gloo/address.hpp"
+#include "backend/gloo/credentials.hpp"
 #include "backend/gloo/events.hpp"
 #include "backend/gloo/interface.hpp"
-#include "backend/gloo/introduction.hpp"
 #include "core/clock/clock.hpp"
 #include "core/unique_fd.hpp"
+#include "net/introduction.hpp"
 
 namespace col::gloo_backend {
 
@@ -73,7 +74,7 @@ class Lobby {
     Clock::time_point since = {};
     std::array<char, 4> rank{};  // as it says
     std::size_t rank_bytes = 0;
-    std::optional<Introduction> introduction = {};  // once it has said its rank
+    std::optional<net::Introduction> introduction = {};  // once it has said its rank
     // A rank says at once which one it is. It may hang up before it has proven that: when it leaves, it gives up a call
     // to a rank that has called it meanwhile.
     bool has_said_rank() const noexcept { return rank_bytes == rank.size(); }
@@ -81,7 +82,7 @@ class Lobby {
   struct Call {
     Address address;
     core::UniqueFd socket = {};
-    std::optional<Introduction> introduction = {};  // once connected
+    std::optional<net::Introduction> introduction = {};  // once connected
     bool proven = false;
     std::optional<Clock::time_point> in_vain_since = {};  // nobody listens, or hangs up
     int calls_in_vain = 0;                                // since then
@@ -92,7 +93,7 @@ class Lobby {
 
   // Reads what has come of the rank. Whether more can come.
   static bool hear_rank(Caller& caller) noexcept;
-  Introduction::Outcome advance(Caller& caller, int& peer);
+  net::Introduction::Outcome advance(Caller& caller, int& peer);
   void drop(Callers::iterator caller, bool is_stranger);
   void welcome(Callers::iterator caller, int peer);
   void dial(int peer, Call& call);
