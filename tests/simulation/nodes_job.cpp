@@ -329,7 +329,7 @@ void SimulatedNode::end_ranks(bool by_themselves) {
 }
 
 void NodesJob::meet() {
-  launch::Listener listener;
+  net::Listener listener;
   listener.port = kPort;
   listener.sockets.emplace_back(core::scheduler()->listen(kMeetingAddress, kPort));
   launch::serve_meeting(std::move(listener), {.min_nodes = plan_.min_nodes,

@@ -43,4 +43,13 @@ int port_of(const sockaddr* address) noexcept {
   return address->sa_family == AF_INET ? ntohs(reinterpret_cast<const sockaddr_in*>(address)->sin_port) : 0;
 }
 
+std::string full_host_name(const std::string& name) {
+  std::string why;
+  if (name.find('.') != std::string::npos) return name;
+  const Addresses found = resolve(name, 0, AI_CANONNAME, why);
+  if (found == nullptr || found->ai_canonname == nullptr) return name;
+  const std::string_view full = found->ai_canonname;
+  return full.starts_with(name + ".") ? std::string(full) : name;
+}
+
 }  // namespace col::net

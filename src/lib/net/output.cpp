@@ -7,11 +7,13 @@ namespace {
 
 // Copied rather than referred to: a piece of its own costs more.
 constexpr std::size_t kSmallBytes = 512;
+// What has been sent of a piece is kept until all of it is.
+constexpr std::size_t kLargePiece = std::size_t{64} << 10;
 
 }  // namespace
 
 void Output::add(std::string_view bytes) {
-  if (pieces_.empty() || pieces_.back().body) pieces_.emplace_back();
+  if (pieces_.empty() || pieces_.back().body || pieces_.back().head.size() >= kLargePiece) pieces_.emplace_back();
   pieces_.back().head += bytes;
   size_ += bytes.size();
 }

@@ -8,12 +8,14 @@
 #include <string>
 #include <string_view>
 
+#include "core/export/module_export.hpp"
+
 namespace col::net {
 
 // Shared: what they belong to may be replaced while they are being sent.
 using SharedBytes = std::shared_ptr<const std::string>;
 
-class Output {
+class COL_MODULE_EXPORT Output {
  public:
   void add(std::string_view bytes);
   // Refers to `body` until it is sent.

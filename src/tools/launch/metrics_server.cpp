@@ -2,10 +2,8 @@
 
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +12,7 @@
 #include "common/exit_codes.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/processes/descriptors.hpp"
+#include "net/stream.hpp"
 
 namespace col::launch {
 namespace {
@@ -32,7 +31,7 @@ MetricsServer::MetricsServer(const Endpoint& at, int epoll_fd, std::uint64_t tag
       epoll_fd_(epoll_fd),
       tag_(tag),
       page_(std::move(page)),
-      listener_(listen_on({at.host == "*" ? std::string() : at.host}, at.port)) {
+      listener_(net::listen_on({at.host == "*" ? std::string() : at.host}, at.port)) {
   if (listener_.sockets.empty())
     throw LaunchError(tools::exit_code::kUsage,
                       "--metrics: cannot listen at {}: {}; name an address of this host in digits, and a free port",
@@ -51,7 +50,7 @@ void MetricsServer::on_event(std::size_t index, Time now) {
 void MetricsServer::accept(Time now) {
   for (const tools::UniqueFd& listening : listener_.sockets) {
     for (;;) {
-      tools::UniqueFd socket(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      tools::UniqueFd socket = net::accept(listening.get());
       if (!socket) break;
       const auto free = std::ranges::find_if(callers_, [](const Caller& caller) { return !caller.socket; });
       if (free == callers_.end()) continue;  // it may call again
@@ -64,12 +63,12 @@ void MetricsServer::accept(Time now) {
 }
 
 void MetricsServer::talk(Caller& caller) {
-  char buffer[2048];
+  std::array<char, 2048> buffer;
   while (!caller.has_asked) {
-    const ssize_t length = ::recv(caller.socket.get(), buffer, sizeof buffer, 0);
-    if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (length <= 0) return caller.socket.reset();
-    caller.request.append(buffer, static_cast<std::size_t>(length));
+    const net::Moved moved = net::receive(caller.socket.get(), buffer);
+    if (moved.has_ended) return caller.socket.reset();
+    if (moved.bytes == 0) return;
+    caller.request.append(buffer.data(), moved.bytes);
     caller.has_asked = caller.request.find("\r\n\r\n") != std::string::npos || caller.request.size() > kMaxRequest;
     if (caller.has_asked) answer(caller);
   }
@@ -78,13 +77,11 @@ void MetricsServer::talk(Caller& caller) {
 
 void MetricsServer::write(Caller& caller) {
   if (caller.answer.empty()) return;
-  while (caller.written < caller.answer.size()) {
-    const ssize_t length = ::send(caller.socket.get(), caller.answer.data() + caller.written,
-                                  caller.answer.size() - caller.written, MSG_NOSIGNAL);
-    if (length < 0 && errno == EINTR) continue;
-    if (length < 0 && errno == EAGAIN) return;
-    if (length < 0) break;
-    caller.written += static_cast<std::size_t>(length);
+  while (!caller.answer.empty()) {
+    const net::Moved moved = net::send(caller.socket.get(), caller.answer);
+    if (moved.has_ended) break;
+    if (moved.bytes == 0) return;
+    caller.answer.drop_front(moved.bytes);
   }
   caller.socket.reset();
 }
@@ -93,7 +90,7 @@ void MetricsServer::answer(Caller& caller) {
   constexpr std::string_view kPlain = "text/plain; charset=utf-8";
   const std::string& request = caller.request;
   const auto refuse = [&](std::string_view status, std::string_view why) {
-    caller.answer = response(status, kPlain, why);
+    caller.answer.add(response(status, kPlain, why));
   };
   if (request.size() > kMaxRequest) return refuse("431 Request Header Fields Too Large", "too long\n");
   if (!request.starts_with("GET ")) return refuse("405 Method Not Allowed", "only GET\n");
@@ -102,7 +99,7 @@ void MetricsServer::answer(Caller& caller) {
   page_([this, number = caller.number](const std::string& text) {
     const auto found = std::ranges::find(callers_, number, &Caller::number);
     if (found == callers_.end() || !found->socket) return;  // it has not waited
-    found->answer = response("200 OK", "text/plain; version=0.0.4; charset=utf-8", text);
+    found->answer.add(response("200 OK", "text/plain; version=0.0.4; charset=utf-8", text));
     write(*found);
   });
 }

@@ -13,6 +13,8 @@
 #include "common/unique_fd.hpp"
 #include "core/clock/clock.hpp"
 #include "launch/nodes/endpoint.hpp"
+#include "net/listener.hpp"
+#include "net/output.hpp"
 
 namespace col::launch {
 
@@ -40,8 +42,8 @@ class MetricsServer {
     tools::UniqueFd socket;
     int number = 0;  // others had this place before it
     bool has_asked = false;
-    std::string request = {}, answer = {};
-    std::size_t written = 0;
+    std::string request = {};
+    net::Output answer = {};
     Time latest{};
   };
 
@@ -54,7 +56,7 @@ class MetricsServer {
   const int epoll_fd_;
   const std::uint64_t tag_;
   const Page page_;
-  Listener listener_;
+  net::Listener listener_;
   std::array<Caller, kCallers> callers_;
   int next_ = 0;
 };

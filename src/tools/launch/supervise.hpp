@@ -134,7 +134,7 @@ class Supervisor {
   // supervise_nodes.cpp: the communication with other nodes
   void meet_nodes();
   void share_input();
-  void serve_meeting(Listener listener, const std::string& host);
+  void serve_meeting(net::Listener listener, const std::string& host);
   void serve_meeting_if_here(const Endpoint& endpoint);
   void connect(const std::vector<Endpoint>& endpoints);
   void join_meeting(Connection connection, const Endpoint& endpoint);

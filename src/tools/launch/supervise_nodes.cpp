@@ -69,7 +69,7 @@ void Supervisor::meet_nodes() {
   if (meeting.alone) return;
   std::vector<Endpoint> endpoints = meeting.endpoints;
   if (!meeting.remotes.empty()) {
-    Listener listener = listen_on({""}, 0);
+    net::Listener listener = net::listen_on({""}, 0);
     if (listener.sockets.empty())
       throw LaunchError(kLauncher, "cannot listen on any port: {}", strerror(listener.error));
     const int port = listener.port;
@@ -99,7 +99,7 @@ void Supervisor::share_input() {
   shared_input_->start();
 }
 
-void Supervisor::serve_meeting(Listener listener, const std::string& host) {
+void Supervisor::serve_meeting(net::Listener listener, const std::string& host) {
   const Rendezvous& meeting = parts_.rendezvous;
   const MeetingSpec spec{.min_nodes = meeting.min_nodes,
                          .max_nodes = meeting.max_nodes,
@@ -123,7 +123,7 @@ void Supervisor::serve_meeting_if_here(const Endpoint& endpoint) {
   if (meeting_ != 0 || !parts_.rendezvous.may_serve || !is_this_host(endpoint.host)) return;
   const auto addresses = listen_addresses(endpoint.host);
   const bool all = !addresses || addresses->empty();
-  Listener listener = listen_on(all ? std::vector<std::string>{""} : *addresses, endpoint.port);
+  net::Listener listener = net::listen_on(all ? std::vector<std::string>{""} : *addresses, endpoint.port);
   if (!listener.sockets.empty()) return serve_meeting(std::move(listener), all ? std::string() : endpoint.host);
   if (listener.error == EADDRINUSE) return;
   throw LaunchError(kLauncher,

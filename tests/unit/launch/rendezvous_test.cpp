@@ -12,12 +12,15 @@
 #include "launch/job/launch_error.hpp"
 #include "launch/nodes/endpoint.hpp"
 #include "launch/nodes/rendezvous.hpp"
+#include "net/address.hpp"
+#include "net/listener.hpp"
 #include "support/catch.hpp"
 #include "support/free_port.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/launch/fake_files.hpp"
 
 using namespace col::launch;
+namespace net = col::net;
 using Variables = std::map<std::string, std::string>;
 
 namespace {
@@ -179,10 +182,10 @@ TEST_CASE("endpoint: this host is known by its names and addresses", "[launch]")
 }
 
 TEST_CASE("endpoint: who listens can be connected to, and a taken port is told", "[launch]") {
-  const Listener listener = listen_on({""}, 0);
+  const net::Listener listener = net::listen_on({""}, 0);
   REQUIRE(listener.sockets.size() == 1);
   REQUIRE(listener.port > 0);
-  CHECK(listen_on({""}, listener.port).error == EADDRINUSE);
+  CHECK(net::listen_on({""}, listener.port).error == EADDRINUSE);
   const Connection connection = connect_to({"127.0.0.1", listener.port}, std::chrono::seconds(10));
   REQUIRE(connection.socket);
   CHECK(connection.peer_address == "127.0.0.1");
@@ -190,24 +193,24 @@ TEST_CASE("endpoint: who listens can be connected to, and a taken port is told",
   REQUIRE(::poll(&waiting, 1, 10'000) == 1);
   const col::tools::UniqueFd accepted(::accept(listener.sockets.front().get(), nullptr, nullptr));
   REQUIRE(accepted);
-  CHECK(peer_address(accepted.get()) == "127.0.0.1");  // not ::ffff:127.0.0.1
+  CHECK(net::numeric_peer(accepted.get()) == "127.0.0.1");  // not ::ffff:127.0.0.1
 }
 
 TEST_CASE("endpoint: several addresses are listened at with one port, and no others", "[launch]") {
-  const Listener listener = listen_on({"127.0.0.1", "127.0.0.2"}, 0);
+  const net::Listener listener = net::listen_on({"127.0.0.1", "127.0.0.2"}, 0);
   REQUIRE(listener.sockets.size() == 2);
   CHECK(connect_to({"127.0.0.1", listener.port}, std::chrono::seconds(10)).socket);
   CHECK(connect_to({"127.0.0.2", listener.port}, std::chrono::seconds(10)).socket);
   CHECK_FALSE(connect_to({"127.0.0.3", listener.port}, std::chrono::seconds(10)).socket);
-  CHECK(listen_on({"127.0.0.3", "127.0.0.2"}, listener.port).sockets.empty());
-  CHECK(listen_on({"198.51.100.1"}, 0).error == EADDRNOTAVAIL);
+  CHECK(net::listen_on({"127.0.0.3", "127.0.0.2"}, listener.port).sockets.empty());
+  CHECK(net::listen_on({"198.51.100.1"}, 0).error == EADDRNOTAVAIL);
   const Endpoint free_one = pick_free_port();
   CHECK(is_this_host(free_one.host));
   // Another program may have been given it since: once, and not each time.
-  bool is_free = listen_on({free_one.host}, free_one.port).sockets.size() == 1;
+  bool is_free = net::listen_on({free_one.host}, free_one.port).sockets.size() == 1;
   for (int attempt = 1; attempt < 5 && !is_free; ++attempt) {
     const Endpoint next = pick_free_port();
-    is_free = listen_on({next.host}, next.port).sockets.size() == 1;
+    is_free = net::listen_on({next.host}, next.port).sockets.size() == 1;
   }
   CHECK(is_free);
 }

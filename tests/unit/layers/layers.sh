@@ -7,7 +7,8 @@ bad=0
 report() { printf 'layers: %s\n' "$1"; bad=1; }
 
 # rule FOLDER LAYER…: sources in FOLDER may include "LAYER/…" of these layers only, besides <…>; of a LAYER with a slash, what
-# lies in that folder itself.
+# lies in that folder itself;
+# or one file.
 rule() {
   local folder=$1 allowed line file included
   shift
@@ -18,7 +19,7 @@ rule() {
     included=${line#*\"}
     included=${included%%\"*}
     case $allowed in
-      *" ${included%%/*} "* | *" ${included%/*} "*) ;;
+      *" ${included%%/*} "* | *" ${included%/*} "* | *" $included "*) ;;
       *) report "$file includes \"$included\"; $folder may only use:$allowed(see docs/architecture.md)" ;;
     esac
   done < <(grep -rnE --include='*.cpp' --include='*.hpp' '^\s*#\s*include "' "$folder" | sed -E 's/:[0-9]+:/:/')
@@ -36,7 +37,8 @@ rule src/lib/exec core plan exec
 rule src/lib/group core json net store plan backend exec group
 rule src/lib/capi capi
 for tool in src/tools/*/; do
-  [ -d "$tool" ] && rule "${tool%/}" json core/clock common launch "$(basename "$tool")"
+  [ -d "$tool" ] && rule "${tool%/}" json core/clock core/unique_fd.hpp common launch "$(basename "$tool")" \
+    $([ "$tool" != src/tools/launch/ ] || echo net)
 done
 
 # A backend sees its own folder and nothing of its siblings.
@@ -92,8 +94,8 @@ done < <(grep -rHE --include='*.cpp' --include='*.hpp' '^\s*#\s*include "[^"]*/'
   {
     from = $1; sub("/[^/]*$", "", from)
     to = $3; sub("/[^/]*$", "", to)
-    # A tool includes its own folders, those of other tools, and json and core/clock of the library.
-    to = (from ~ "^src/tools/" && to !~ "^(json|core)") ? "src/tools/" to : "src/lib/" to
+    # A tool includes its own folders, those of other tools, and json, core and net of the library.
+    to = (from ~ "^src/tools/" && to !~ "^(json|core|net)") ? "src/tools/" to : "src/lib/" to
     if (from != to) edge[from, to] = $1
   }
   END {

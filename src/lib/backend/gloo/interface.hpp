@@ -3,15 +3,15 @@
 
 #include <string_view>
 
-#include "backend/interfaces.hpp"
+#include "net/interfaces.hpp"
 
 namespace col::gloo_backend {
 
-using backend::Interface;
+using net::Interface;
 
-// The first of backend::choose_interfaces().
+// The first of net::choose_interfaces().
 inline Interface choose_interface(bool same_host, std::string_view wanted) {
-  return backend::choose_interfaces("gloo", same_host, wanted).front();
+  return net::choose_interfaces("gloo", same_host, wanted).front();
 }
 
 }  // namespace col::gloo_backend

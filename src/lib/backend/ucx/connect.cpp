@@ -13,9 +13,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "backend/interfaces.hpp"
 #include "core/duration.hpp"
 #include "core/own_loss.hpp"
+#include "net/interfaces.hpp"
 
 namespace col::ucx_backend {
 namespace {
@@ -50,7 +50,7 @@ bool can_watch(const ConnectRequest& request, const WaitContext& wait,
   const BackendFactory* const gloo = find_backend(kWatch);
   if ((record != nullptr && record->started_as() >= 0) || gloo == nullptr || gloo->unavailable_reason()) return false;
   try {
-    (void)backend::choose_interfaces(kWatch, false, names_device(request.socket_ifname) ? "" : request.socket_ifname);
+    (void)net::choose_interfaces(kWatch, false, names_device(request.socket_ifname) ? "" : request.socket_ifname);
   } catch (const Error&) {
     return false;
   }

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "backend/interfaces.hpp"
 #include "backend/ucx/engine.hpp"
 #include "core/log.hpp"
+#include "net/interfaces.hpp"
 
 namespace col::ucx_backend {
 namespace {
@@ -23,7 +23,7 @@ Record Engine::record() const {
                 .listens = {sockets_.own().begin(), sockets_.own().end()},
                 .hosts = {},
                 .address = worker_->address()};
-  for (const auto& interface : backend::list_interfaces("ucx")) record.hosts.push_back(interface.address);
+  for (const auto& interface : net::list_interfaces("ucx")) record.hosts.push_back(interface.address);
   return record;
 }
 

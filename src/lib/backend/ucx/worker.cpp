@@ -16,11 +16,11 @@
 #include <ucs/debug/log_def.h>
 #include <unistd.h>
 
-#include "backend/interfaces.hpp"
 #include "backend/spare_descriptors.hpp"
 #include "core/blocked_signal.hpp"
 #include "core/clock/clock.hpp"
 #include "core/log.hpp"
+#include "net/interfaces.hpp"
 
 namespace col::ucx_backend {
 namespace {
@@ -115,7 +115,7 @@ Settings choose_settings(const ConnectRequest& request, const backend::Module::E
     settings.devices = request.socket_ifname;
     return settings;
   }
-  for (const auto& interface : backend::choose_interfaces("ucx", request.same_host, request.socket_ifname))
+  for (const auto& interface : net::choose_interfaces("ucx", request.same_host, request.socket_ifname))
     settings.devices += (settings.devices.empty() ? "" : ",") + interface.name;
   if (!request.same_host && request.socket_ifname.empty()) settings.devices += rdma_devices();
   return settings;

@@ -1,7 +1,5 @@
 #include "group/adopt/meeting_point.hpp"
 
-#include <netdb.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 
 #include <col/error.hpp>
 
+#include "net/address.hpp"
 #include "net/endpoint.hpp"
 
 namespace col::group::adopt {
@@ -141,18 +140,7 @@ std::optional<std::string> first_of_node_list(std::string_view list) {
 std::string full_host_name() {
   std::array<char, HOST_NAME_MAX + 1> buffer{};
   if (::gethostname(buffer.data(), buffer.size() - 1) != 0) return {};
-  std::string name = buffer.data();
-  if (name.find('.') != std::string::npos) return name;
-  addrinfo hints{};
-  hints.ai_flags = AI_CANONNAME;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return name;
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
-  if (found->ai_canonname == nullptr) return name;
-  // An alias would say nothing of the number of this pod.
-  const std::string_view full = found->ai_canonname;
-  return full.starts_with(name + ".") ? std::string(full) : name;
+  return net::full_host_name(buffer.data());
 }
 
 std::string first_pod(std::string_view name, int index) {

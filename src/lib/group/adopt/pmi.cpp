@@ -16,6 +16,7 @@
 
 #include "core/clock/clock.hpp"
 #include "core/duration.hpp"
+#include "net/stream.hpp"
 
 namespace col::group::adopt {
 namespace {
@@ -71,16 +72,10 @@ class Conversation {
  private:
   void send(std::string_view bytes) {
     while (!bytes.empty()) {
-      const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-      if (sent > 0) {
-        bytes.remove_prefix(static_cast<std::size_t>(sent));
-      } else if (errno == EAGAIN) {
-        wait_for(POLLOUT);
-      } else if (errno == EPIPE || errno == ECONNRESET) {
-        refuse_closed();
-      } else if (errno != EINTR) {
-        fail("write to");
-      }
+      const net::Moved moved = net::send(fd_, bytes);
+      if (moved.has_ended) end("write to", moved.error);
+      bytes.remove_prefix(moved.bytes);
+      if (moved.bytes == 0) wait_for(POLLOUT);
     }
   }
 
@@ -88,16 +83,10 @@ class Conversation {
     std::string line;
     for (;;) {
       std::array<char, 512> buffer;
-      const ssize_t received = ::recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);
-      if (received == 0 || (received < 0 && errno == ECONNRESET)) refuse_closed();
-      if (received < 0) {
-        if (errno == EAGAIN)
-          wait_for(POLLIN);
-        else if (errno != EINTR)
-          fail("read from");
-        continue;
-      }
-      line.append(buffer.data(), static_cast<std::size_t>(received));
+      const net::Moved moved = net::receive(fd_, buffer);
+      if (moved.has_ended) end("read from", moved.error);
+      if (moved.bytes == 0) wait_for(POLLIN);
+      line.append(buffer.data(), moved.bytes);
       // The launcher speaks only when asked, so nothing comes behind the end of the line.
       if (const auto end = line.find('\n'); end != std::string::npos) return line.substr(0, end);
       if (line.size() > kLongestLine)
@@ -107,7 +96,7 @@ class Conversation {
 
   void wait_for(short events) {
     pollfd entry{fd_, events, 0};
-    if (core::poll_for({&entry, 1}, deadline_.remaining()) < 0 && errno != EINTR) fail("wait for");
+    if (core::poll_for({&entry, 1}, deadline_.remaining()) < 0 && errno != EINTR) fail("wait for", errno);
     if (deadline_.expired() && command_ == kBarrier)
       throw Error(ErrorCode::timeout,
                   fmt::format("not all ranks have come to the launcher's barrier within {}; see whether each of them "
@@ -121,14 +110,16 @@ class Conversation {
                       command_, fd_, core::format_duration(deadline_.budget())));
   }
 
-  [[noreturn]] void refuse_closed() const {
-    refuse(fd_,
-           "the launcher has closed it; it has ended, or another program of this rank, or MPI in this process, has "
-           "used it before");
+  [[noreturn]] void end(std::string_view action, int error) const {
+    if (error == 0 || error == EPIPE || error == ECONNRESET)
+      refuse(fd_,
+             "the launcher has closed it; it has ended, or another program of this rank, or MPI in this process, has "
+             "used it before");
+    fail(action, error);
   }
-  [[noreturn]] void fail(std::string_view action) const {
+  [[noreturn]] void fail(std::string_view action, int error) const {
     throw Error(ErrorCode::io, fmt::format("cannot {} the launcher's socket PMI_FD={} ({}); {}", action, fd_,
-                                           std::generic_category().message(errno), kPmiAdvice));
+                                           std::generic_category().message(error), kPmiAdvice));
   }
 
   int fd_;

@@ -20,6 +20,8 @@
 #include "launch/processes/job_directory.hpp"
 #include "launch/report/report_json.hpp"
 #include "launch/report/stacks.hpp"
+#include "net/connect.hpp"
+#include "net/listener.hpp"
 
 namespace col::launch {
 namespace {
@@ -46,17 +48,13 @@ struct SocketPlace {
   sockaddr_un address{};
 };
 
-tools::UniqueFd make_socket() {
-  return tools::UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-}
-
 struct Call {
   tools::UniqueFd socket = {};  // empty: nobody has taken it
   bool is_there = false;        // a launcher, even if so many have called that it has not heard them yet
 };
 
 Call call(const std::string& directory) {
-  tools::UniqueFd socket = make_socket();
+  tools::UniqueFd socket = net::make_socket(AF_UNIX);
   const SocketPlace place(directory);
   if (!socket || !place.opened) return {};
   if (::connect(socket.get(), place.get(), sizeof place.address) != 0) return {.is_there = errno == EAGAIN};
@@ -70,7 +68,7 @@ std::chrono::milliseconds answer_time(bool stacks) {
 }
 
 AskDesk::AskDesk(const std::string& directory, int epoll_fd, std::uint64_t tag) : epoll_fd_(epoll_fd), tag_(tag) {
-  tools::UniqueFd socket = make_socket();
+  tools::UniqueFd socket = net::make_socket(AF_UNIX);
   const SocketPlace place(directory);
   if (!socket || !place.opened || ::bind(socket.get(), place.get(), sizeof place.address) != 0 ||
       ::listen(socket.get(), static_cast<int>(kMaxClients)) != 0 ||
@@ -81,7 +79,7 @@ AskDesk::AskDesk(const std::string& directory, int epoll_fd, std::uint64_t tag) 
 
 void AskDesk::take_calls() {
   for (;;) {
-    tools::UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    tools::UniqueFd socket = net::accept(listener_.get());
     if (!socket) return;
     if (clients_.size() >= kMaxClients) clients_.erase(clients_.begin());
     const int client = next_++;

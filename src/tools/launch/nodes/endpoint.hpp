@@ -35,14 +35,6 @@ bool is_this_host(const std::string& host);
 // The addresses of this machine's interfaces at which others may reach it; loopback only if there is no other.
 std::vector<std::string> own_addresses();
 
-struct Listener {
-  std::vector<tools::UniqueFd> sockets;  // non-blocking; one for each address, or none
-  int port = 0;
-  int error = 0;  // errno, if there is no socket
-};
-// Listens at these addresses, in digits; "" means all addresses. Port 0: the kernel chooses one.
-Listener listen_on(const std::vector<std::string>& addresses, int port);
-
 // A TCP port of the loopback interface that is free now, chosen by the kernel: of 127.0.0.1, or of ::1 where the
 // interface has no other address. Throws LaunchError (125).
 Endpoint pick_free_port();
@@ -54,8 +46,5 @@ struct Connection {
 };
 // Tries all addresses of the host once. Blocks for `timeout` at most, plus the time that a name server takes.
 Connection connect_to(const Endpoint& endpoint, std::chrono::milliseconds timeout);
-
-// The numeric address at the other end of a connected socket.
-std::string peer_address(int socket);
 
 }  // namespace col::launch

@@ -28,10 +28,10 @@
 #include "core/clock/clock.hpp"
 #include "launch/job/job_result.hpp"
 #include "launch/job/job_spec.hpp"
-#include "launch/nodes/endpoint.hpp"
 #include "launch/nodes/node_messages.hpp"
 #include "launch/nodes/pulse.hpp"
 #include "launch/report/job_story.hpp"
+#include "net/listener.hpp"
 
 namespace col::launch {
 
@@ -182,11 +182,11 @@ class Meeting {
 };
 
 // Serves the meeting's port and the job's store, until the job is over and its members have gone.
-void serve_meeting(Listener listener, const MeetingSpec& spec);
+void serve_meeting(net::Listener listener, const MeetingSpec& spec);
 
 // Forks the process in which the nodes of a job meet, a child of the watcher on one of them. It does not belong to the
 // ranks, and holds nothing of theirs. It serves the meeting's port and the job's store, and ends with the job or with
 // the watcher. `close_in_child`: descriptors of the watcher that must end with the watcher. Throws LaunchError (125).
-pid_t start_meeting(Listener listener, const MeetingSpec& spec, const std::vector<int>& close_in_child);
+pid_t start_meeting(net::Listener listener, const MeetingSpec& spec, const std::vector<int>& close_in_child);
 
 }  // namespace col::launch

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +23,8 @@
 #include "launch/nodes/pulse.hpp"
 #include "launch/nodes/wire.hpp"
 #include "launch/processes/limits.hpp"
+#include "net/address.hpp"
+#include "net/connect.hpp"
 
 namespace col::launch {
 namespace {
@@ -41,7 +42,7 @@ constexpr std::chrono::seconds kLongestSleep{1};
 // Sockets in, messages out: the system's side of a meeting.
 class Host {
  public:
-  Host(Listener listener, const MeetingSpec& spec)
+  Host(net::Listener listener, const MeetingSpec& spec)
       : listener_(std::move(listener)),
         meeting_(
             spec, [this](int restart) { return new_store(restart); }, Clock::now()),
@@ -117,13 +118,12 @@ class Host {
 
   void take_calls(int listener) {
     while (guests_.size() < kMaxConnections) {
-      tools::UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+      tools::UniqueFd socket = net::accept(listener);
       if (!socket) {
-        const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
-        if (exhausted) deaf_until_ = Clock::now() + kDeaf;
+        if (net::is_exhausted(errno)) deaf_until_ = Clock::now() + kDeaf;
         return;
       }
-      std::string address = peer_address(socket.get());
+      std::string address = net::numeric_peer(socket.get());
       if (guests_.size() - meeting_.nodes() >= kMaxStrangers) drop_oldest_stranger();
       guests_.emplace(next_, Guest{Wire(std::move(socket)), std::move(address), Clock::now()});
       meeting_.on_call(next_++);
@@ -160,7 +160,7 @@ class Host {
     if (std::exchange(has_said_stranger_, true)) return;
     const std::string text =
         fmt::format("{}: dropped a connection from {}, which has not proven to be of this job ({}); said once\n",
-                    spec_.tool, address.empty() ? "somewhere" : address, why);
+                    spec_.tool, address, why);
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
   }
 
@@ -179,7 +179,7 @@ class Host {
     for (const int member : done) drop(member, "it was refused", now);
   }
 
-  Listener listener_;
+  net::Listener listener_;
   std::unique_ptr<StoreServer> store_;
   Meeting meeting_;
   const MeetingSpec spec_;
@@ -193,11 +193,11 @@ class Host {
 
 }  // namespace
 
-void serve_meeting(Listener listener, const MeetingSpec& spec) {
+void serve_meeting(net::Listener listener, const MeetingSpec& spec) {
   Host(std::move(listener), spec).run();
 }
 
-pid_t start_meeting(Listener listener, const MeetingSpec& spec, const std::vector<int>& close_in_child) {
+pid_t start_meeting(net::Listener listener, const MeetingSpec& spec, const std::vector<int>& close_in_child) {
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) {

@@ -1,7 +1,6 @@
 #include "launch/nodes/rendezvous.hpp"
 
 #include <fcntl.h>
-#include <netdb.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,6 +23,7 @@
 #include "launch/job/launch_error.hpp"
 #include "launch/nodes/endpoint.hpp"
 #include "launch/nodes/node_messages.hpp"
+#include "net/address.hpp"
 
 namespace col::launch {
 namespace {
@@ -64,21 +64,6 @@ std::optional<NodePlace> from_slurm(const Lookup& lookup) {
   return place;
 }
 
-// This host's name with its domain, as the name service knows it.
-std::string full_host_name() {
-  struct Free {
-    void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
-  };
-  addrinfo hints{};
-  hints.ai_flags = AI_CANONNAME;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* list = nullptr;
-  const std::string name = host_name();
-  if (::getaddrinfo(name.c_str(), nullptr, &hints, &list) != 0) return name;
-  const std::unique_ptr<addrinfo, Free> owner(list);
-  return list->ai_canonname != nullptr ? list->ai_canonname : name;
-}
-
 // Pods of an Indexed Job are called <job>-<index>, and with a headless service <job>-<index>.<service>.<…>.
 std::string first_pod(const std::string& name, int index) {
   const std::size_t dot = std::min(name.find('.'), name.size());
@@ -117,7 +102,7 @@ std::optional<NodePlace> from_kubernetes(const NodesSpec& nodes, const Lookup& l
   place.min_nodes = nodes.min_nodes;
   place.max_nodes = nodes.max_nodes;
   place.node_rank = *index;
-  const std::string host = first_pod(full_host_name(), *index);
+  const std::string host = first_pod(net::full_host_name(host_name()), *index);
   if (!host.empty()) place.endpoint = fmt::format("{}:{}", host, kDefaultPort);
   return place;
 }

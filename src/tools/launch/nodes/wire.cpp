@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "json/json_text.hpp"
 #include "launch/processes/descriptors.hpp"
+#include "net/stream.hpp"
 
 namespace col::launch {
 namespace {
@@ -27,31 +27,25 @@ Wire::Wire(tools::UniqueFd socket) : socket_(std::move(socket)) {
 
 void Wire::fail(std::string why) {
   if (!broken()) why_broken_ = std::move(why);
-  unsent_.clear();
+  unsent_ = {};
   unread_.clear();
 }
 
 void Wire::send(const nlohmann::json& message) {
   if (broken()) return;
-  unsent_ += core::json_text(message);
-  unsent_ += '\n';
+  unsent_.add(core::json_text(message));
+  unsent_.add("\n");
   if (unsent_.size() > kMaxUnsent) return fail("it does not read what it is sent");
   flush();
 }
 
 void Wire::flush() {
-  std::size_t sent = 0;
-  while (sent < unsent_.size()) {
-    const ssize_t written = ::send(socket_.get(), unsent_.data() + sent, unsent_.size() - sent, MSG_NOSIGNAL);
-    if (written >= 0) {
-      sent += static_cast<std::size_t>(written);
-    } else if (errno == EAGAIN) {
-      break;
-    } else if (errno != EINTR) {
-      return fail(strerror(errno));
-    }
+  while (!unsent_.empty()) {
+    const net::Moved moved = net::send(socket_.get(), unsent_);
+    if (moved.has_ended) return fail(strerror(moved.error));
+    if (moved.bytes == 0) return;
+    unsent_.drop_front(moved.bytes);
   }
-  unsent_.erase(0, sent);
 }
 
 std::vector<nlohmann::json> Wire::receive() {
@@ -59,17 +53,13 @@ std::vector<nlohmann::json> Wire::receive() {
   std::array<char, 64 * 1024> buffer;
   bool at_end = false;
   while (!broken() && !at_end) {
-    const ssize_t length = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
-    if (length < 0 && errno == EINTR) continue;
-    if (length < 0 && errno == EAGAIN) break;
-    at_end = length <= 0;
-    const std::string why = length < 0 ? strerror(errno) : "the connection was closed";
+    const net::Moved moved = net::receive(socket_.get(), buffer);
+    if (moved.bytes == 0 && !moved.has_ended) break;
+    at_end = moved.has_ended;
     std::size_t searched = unread_.size();
-    if (length > 0) {
-      unread_.append(buffer.data(), static_cast<std::size_t>(length));
-      if (max_line_ == kMaxStranger) heard_of_stranger_ += static_cast<std::size_t>(length);
-      if (heard_of_stranger_ > kMaxStranger) fail("it sent a message that is too long");
-    }
+    unread_.append(buffer.data(), moved.bytes);
+    if (max_line_ == kMaxStranger) heard_of_stranger_ += moved.bytes;
+    if (heard_of_stranger_ > kMaxStranger) fail("it sent a message that is too long");
     for (std::size_t end; !broken() && (end = unread_.find('\n', searched)) != std::string::npos; searched = 0) {
       nlohmann::json message = core::json_from(std::string_view(unread_).substr(0, end));
       unread_.erase(0, end + 1);
@@ -80,7 +70,7 @@ std::vector<nlohmann::json> Wire::receive() {
       }
     }
     if (unread_.size() > max_line_) fail("it sent a message that is too long");
-    if (at_end) fail(why);
+    if (at_end) fail(moved.error != 0 ? strerror(moved.error) : "the connection was closed");
   }
   return messages;
 }

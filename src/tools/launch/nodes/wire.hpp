@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/unique_fd.hpp"
+#include "net/output.hpp"
 
 namespace col::launch {
 
@@ -49,7 +50,7 @@ class Wire {
   tools::UniqueFd socket_;
   std::size_t max_line_ = kMaxStranger;
   std::size_t heard_of_stranger_ = 0;  // bytes; a stranger may only say who it is
-  std::string unsent_;
+  net::Output unsent_;
   std::string unread_;
   std::string why_broken_;
 };

@@ -16,6 +16,7 @@
 #include "common/exit_codes.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/processes/descriptors.hpp"
+#include "net/stream.hpp"
 
 namespace col::launch {
 namespace {
@@ -160,8 +161,7 @@ std::string PmiServer::answer_get(std::string_view key) const {
 void PmiServer::say(Rank& rank, const std::string& line) {
   if (!rank.socket) return;
   const std::string text = line + '\n';
-  const ssize_t sent = ::send(rank.socket.get(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (sent != static_cast<ssize_t>(text.size())) rank.socket.reset();
+  if (net::send(rank.socket.get(), text).bytes != text.size()) rank.socket.reset();
 }
 
 std::optional<int> PmiServer::take_abort(int local_rank) {

@@ -9,17 +9,21 @@
 
 #include "core/export/module_export.hpp"
 
-namespace col::backend {
+namespace col::net {
 
 struct Interface {
   std::string name;
   std::string address;  // as text
   bool up = false;
+  bool loopback = false;
   sockaddr_storage sockaddr{};  // port 0
   socklen_t sockaddr_bytes = 0;
 };
 
-// All that have an address, IPv4 before IPv6, otherwise in the kernel's order. Throws io.
+// All that have an address, but for addresses that mean nothing to other hosts. IPv4 before IPv6, otherwise in the
+// kernel's order. Empty, with errno, if they cannot be listed.
+COL_MODULE_EXPORT std::vector<Interface> interfaces();
+// The same. Throws io, in the name of the backend.
 COL_MODULE_EXPORT std::vector<Interface> list_interfaces(std::string_view backend);
 
 // Chooses, in this order:
@@ -32,4 +36,4 @@ COL_MODULE_EXPORT std::vector<Interface> list_interfaces(std::string_view backen
 COL_MODULE_EXPORT std::vector<Interface> choose_interfaces(std::string_view backend, bool same_host,
                                                            std::string_view wanted);
 
-}  // namespace col::backend
+}  // namespace col::net

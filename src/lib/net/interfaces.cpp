@@ -1,4 +1,4 @@
-#include "backend/interfaces.hpp"
+#include "net/interfaces.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@
 
 #include <col/error.hpp>
 
-namespace col::backend {
+namespace col::net {
 namespace {
 
 std::optional<Interface> usable(const ifaddrs& entry) {
@@ -43,6 +43,7 @@ std::optional<Interface> usable(const ifaddrs& entry) {
   result.name = entry.ifa_name;
   result.address = text.data();
   result.up = (entry.ifa_flags & IFF_UP) != 0;
+  result.loopback = (entry.ifa_flags & IFF_LOOPBACK) != 0;
   return result;
 }
 
@@ -109,18 +110,24 @@ std::vector<Interface> choose_wanted(std::string_view backend, const std::vector
 
 }  // namespace
 
-std::vector<Interface> list_interfaces(std::string_view backend) {
+std::vector<Interface> interfaces() {
   ifaddrs* first = nullptr;
-  if (getifaddrs(&first) != 0) {
-    throw Error(ErrorCode::io,
-                fmt::format("{}: cannot list the network interfaces: {}", backend, std::strerror(errno)));
-  }
+  if (::getifaddrs(&first) != 0) return {};
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(first, &freeifaddrs);
   std::vector<Interface> all;
   for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
     if (auto interface = usable(*entry)) all.push_back(*std::move(interface));
   }
   std::stable_partition(all.begin(), all.end(), [](const Interface& i) { return i.sockaddr.ss_family == AF_INET; });
+  errno = 0;
+  return all;
+}
+
+std::vector<Interface> list_interfaces(std::string_view backend) {
+  std::vector<Interface> all = interfaces();
+  if (all.empty() && errno != 0)
+    throw Error(ErrorCode::io,
+                fmt::format("{}: cannot list the network interfaces: {}", backend, std::strerror(errno)));
   return all;
 }
 
@@ -150,4 +157,4 @@ std::vector<Interface> choose_interfaces(std::string_view backend, bool same_hos
                           backend, candidates(all)));
 }
 
-}  // namespace col::backend
+}  // namespace col::net
