@@ -15,7 +15,7 @@
 
 #include <col/group.hpp>
 #include <col/plan.hpp>
-#include <col/request.hpp>
+#include <col/channel.hpp>
 #include <col/select.hpp>
 
 #include "group/call/call_settings.hpp"

@@ -34,7 +34,7 @@
 
 #include <col/error.hpp>
 #include <col/job.hpp>
-#include <col/request.hpp>
+#include <col/channel.hpp>
 #include <col/store.hpp>
 
 #include "group/call/operation.hpp"
