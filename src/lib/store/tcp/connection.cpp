@@ -19,7 +19,6 @@
 #include "core/clock/clock.hpp"
 #include "net/stream.hpp"
 #include "store/base/text.hpp"
-#include "store/tcp/socket.hpp"
 
 namespace col::store::tcp {
 namespace {

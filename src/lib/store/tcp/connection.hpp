@@ -10,8 +10,8 @@
 #include "net/endpoint.hpp"
 #include "store/tcp/handshake.hpp"
 #include "store/tcp/message_reader.hpp"
-#include "store/tcp/patience.hpp"
 #include "store/tcp/protocol.hpp"
+#include "store/tcp/socket.hpp"
 
 namespace col::store::tcp {
 

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -26,6 +25,7 @@
 #include <col/proof.hpp>
 #include <col/store.hpp>
 
+#include "core/blocked_signal.hpp"
 #include "core/clock/lock.hpp"
 #include "core/log.hpp"
 #include "core/unique_fd.hpp"
@@ -156,18 +156,13 @@ StoreServer::Impl::Impl(const StoreServerSpec& spec)
 }
 
 void StoreServer::Impl::start_thread() {
-  // The program's signals are for its own threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const core::AllSignalsBlocked for_the_new_thread;  // the program's signals are for its own threads
   try {
     thread_ = core::Thread([this] { run(); });
   } catch (const std::system_error& error) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     errno = error.code().value();
     throw_errno("start a thread");
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void StoreServer::Impl::stop() noexcept {
