@@ -21,7 +21,7 @@ COL_MODULE_EXPORT std::string numeric_address(const sockaddr* address, socklen_t
 // The address at the other end of a connected socket, in digits; "somewhere" if the other end has left.
 COL_MODULE_EXPORT std::string numeric_peer(int fd);
 // 0 if it has none.
-int port_of(const sockaddr* address) noexcept;
+COL_MODULE_EXPORT int port_of(const sockaddr* address) noexcept;
 // The name of this host with its domain, as the name service knows it; `name` if it knows no more, or an alias.
 COL_MODULE_EXPORT std::string full_host_name(const std::string& name);
 

@@ -110,29 +110,21 @@ std::vector<Interface> choose_wanted(std::string_view backend, const std::vector
 
 }  // namespace
 
-std::vector<Interface> interfaces() {
+std::vector<Interface> list_interfaces() {
   ifaddrs* first = nullptr;
-  if (::getifaddrs(&first) != 0) return {};
+  if (::getifaddrs(&first) != 0)
+    throw Error(ErrorCode::io, fmt::format("cannot list the network interfaces: {}", std::strerror(errno)));
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(first, &freeifaddrs);
   std::vector<Interface> all;
   for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
     if (auto interface = usable(*entry)) all.push_back(*std::move(interface));
   }
   std::stable_partition(all.begin(), all.end(), [](const Interface& i) { return i.sockaddr.ss_family == AF_INET; });
-  errno = 0;
-  return all;
-}
-
-std::vector<Interface> list_interfaces(std::string_view backend) {
-  std::vector<Interface> all = interfaces();
-  if (all.empty() && errno != 0)
-    throw Error(ErrorCode::io,
-                fmt::format("{}: cannot list the network interfaces: {}", backend, std::strerror(errno)));
   return all;
 }
 
 std::vector<Interface> choose_interfaces(std::string_view backend, bool same_host, std::string_view wanted) {
-  const std::vector<Interface> all = list_interfaces(backend);
+  const std::vector<Interface> all = list_interfaces();
   if (same_host) {
     for (const std::string_view address : {"127.0.0.1", "::1"}) {
       if (const Interface* lo = first_up(all, [&](const Interface& i) { return i.address == address; })) return {*lo};

@@ -20,11 +20,8 @@ struct Interface {
   socklen_t sockaddr_bytes = 0;
 };
 
-// All that have an address, but for addresses that mean nothing to other hosts. IPv4 before IPv6, otherwise in the
-// kernel's order. Empty, with errno, if they cannot be listed.
-COL_MODULE_EXPORT std::vector<Interface> interfaces();
-// The same. Throws io, in the name of the backend.
-COL_MODULE_EXPORT std::vector<Interface> list_interfaces(std::string_view backend);
+// All that have an address, IPv4 before IPv6, otherwise in the kernel's order. Throws io.
+COL_MODULE_EXPORT std::vector<Interface> list_interfaces();
 
 // Chooses, in this order:
 //   same_host         loopback: 127.0.0.1, else ::1

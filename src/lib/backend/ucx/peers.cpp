@@ -23,7 +23,7 @@ Record Engine::record() const {
                 .listens = {sockets_.own().begin(), sockets_.own().end()},
                 .hosts = {},
                 .address = worker_->address()};
-  for (const auto& interface : net::list_interfaces("ucx")) record.hosts.push_back(interface.address);
+  for (const auto& interface : net::list_interfaces()) record.hosts.push_back(interface.address);
   return record;
 }
 

@@ -1,14 +1,12 @@
 #include "backend/ucx/sockets.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <exception>
 #include <memory>
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <fmt/format.h>
 #include <linux/tcp.h>
@@ -17,6 +15,7 @@
 
 #include "backend/ucx/admission.hpp"
 #include "core/log.hpp"
+#include "net/address.hpp"
 
 namespace col::ucx_backend {
 namespace {
@@ -47,20 +46,11 @@ using Name = int (*)(int, sockaddr*, socklen_t*);
 // Of one end of a TCP connection; empty if there is none.
 std::string address_by(Name name, int descriptor) {
   sockaddr_storage address{};
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
   socklen_t size = sizeof address;
-  if (name(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (address.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
-    ::inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
-    return fmt::format("{}:{}", text.data(), ntohs(v4.sin_port));
-  }
-  if (address.ss_family == AF_INET6) {
-    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
-    ::inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
-    return fmt::format("{}:{}", text.data(), ntohs(v6.sin6_port));
-  }
-  return "";
+  if (name(descriptor, generic, &size) != 0) return "";
+  const std::string digits = net::numeric_address(generic, size);
+  return digits.empty() ? digits : fmt::format("{}:{}", digits, net::port_of(generic));
 }
 
 void set(int descriptor, int level, int name, int value) noexcept {

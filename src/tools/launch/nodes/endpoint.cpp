@@ -37,7 +37,7 @@ net::Addresses resolve(const std::string& host, int port, std::string& error) {
 
 std::vector<std::string> interface_addresses(bool loopback) {
   std::vector<std::string> addresses;
-  for (const net::Interface& interface : net::interfaces()) {
+  for (const net::Interface& interface : net::list_interfaces()) {
     if (interface.up && interface.loopback == loopback) addresses.push_back(interface.address);
   }
   return addresses;
@@ -93,7 +93,7 @@ bool is_this_host(const std::string& host) {
   if (host == "localhost" || host == host_name()) return true;
   std::string error;
   const net::Addresses found = resolve(host, 0, error);
-  const std::vector<net::Interface> own = net::interfaces();
+  const std::vector<net::Interface> own = net::list_interfaces();
   for (const addrinfo* entry = found.get(); entry != nullptr; entry = entry->ai_next) {
     const std::string address = net::numeric_address(entry->ai_addr, entry->ai_addrlen);
     const auto has_it = [&](const net::Interface& interface) { return interface.up && interface.address == address; };
