@@ -29,7 +29,6 @@
 
 #include <col/proof.hpp>
 
-#include "backend/gloo/interface.hpp"
 #include "backend/gloo/lobby.hpp"
 #include "backend/gloo/translate.hpp"
 #include "core/log.hpp"

@@ -24,24 +24,21 @@ struct Arrival {
   Content content = 0;
   bool is_here = false;  // it has been sent; otherwise announced
   std::unique_ptr<char[]> kept = nullptr;
-  std::uint64_t order = 0;  // of its coming
 };
 
 class Inbox {
  public:
-  void add(OperationPtr receive) { receives_[receive->line].push_back(std::move(receive)); }
-  void add(std::uint64_t line, Arrival arrival) {
-    arrival.order = arrived_++;
-    arrivals_[line].push_back(std::move(arrival));
-  }
+  void add(OperationPtr receive) { receives_[slot_of(receive->line)].push_back(std::move(receive)); }
+  void add(std::uint64_t line, Arrival arrival) { arrivals_[slot_of(line)].push_back(std::move(arrival)); }
 
   // The oldest receive of a slot that takes a message of `peer`, or null. It stays until it is removed.
   OperationPtr receive_for(int peer, std::uint64_t line) const {
-    OperationPtr here = receive_in(peer, line), other = receive_in(peer, line ^ kLargeBit);
-    return here == nullptr || (other != nullptr && other->order < here->order) ? other : here;
+    const auto* const receive =
+        first(receives_, line, [peer](const OperationPtr& one) { return one->takes_from(peer); });
+    return receive != nullptr ? *receive : nullptr;
   }
   void remove(const OperationPtr& receive) {
-    const auto found = receives_.find(receive->line);
+    const auto found = receives_.find(slot_of(receive->line));
     if (found == receives_.end()) return;
     std::erase(found->second, receive);
     if (found->second.empty()) receives_.erase(found);
@@ -49,16 +46,16 @@ class Inbox {
 
   // The oldest message of the slot that the receive takes, or null.
   const Arrival* message_for(const Operation& receive) const {
-    return message_from(receive.line, [&](const Arrival& one) { return receive.takes_from(one.peer); });
+    return first(arrivals_, receive.line, [&](const Arrival& one) { return receive.takes_from(one.peer); });
   }
   // The same of one of `peers`.
   const Arrival* message_for(std::uint64_t line, std::span<const int> peers) const {
-    return message_from(
-        line, [&](const Arrival& one) { return std::find(peers.begin(), peers.end(), one.peer) != peers.end(); });
+    return first(arrivals_, line,
+                 [&](const Arrival& one) { return std::find(peers.begin(), peers.end(), one.peer) != peers.end(); });
   }
-  // Takes one of message_for() out. Requires: it is in the line.
+  // Takes one of message_for() out. Requires: it is there.
   Arrival take(std::uint64_t line, const Arrival* message) {
-    const auto found = arrivals_.find(line);
+    const auto found = arrivals_.find(slot_of(line));
     auto& queue = found->second;
     const auto place =
         std::find_if(queue.begin(), queue.end(), [message](const Arrival& one) { return &one == message; });
@@ -76,30 +73,21 @@ class Inbox {
   }
 
  private:
-  OperationPtr receive_in(int peer, std::uint64_t line) const {
-    const auto found = receives_.find(line);
-    if (found == receives_.end()) return nullptr;
-    for (const OperationPtr& receive : found->second) {
-      if (receive->takes_from(peer)) return receive;
-    }
-    return nullptr;
-  }
-  template <class Accepts>
-  const Arrival* message_from(std::uint64_t line, Accepts accepts) const {
-    const Arrival* oldest = nullptr;
-    for (const std::uint64_t each : {line, line ^ kLargeBit}) {
-      const auto found = arrivals_.find(each);
-      if (found == arrivals_.end()) continue;
-      const auto first = std::find_if(found->second.begin(), found->second.end(), accepts);
-      if (first != found->second.end() && (oldest == nullptr || first->order < oldest->order)) oldest = &*first;
-    }
-    return oldest;
+  // Small and large ones together, in their order. None is empty.
+  template <class Item>
+  using BySlot = std::unordered_map<std::uint64_t, std::deque<Item>>;
+
+  static constexpr std::uint64_t slot_of(std::uint64_t line) noexcept { return line & ~kLargeBit; }
+  template <class Item, class Accepts>
+  static const Item* first(const BySlot<Item>& all, std::uint64_t line, Accepts accepts) {
+    const auto found = all.find(slot_of(line));
+    if (found == all.end()) return nullptr;
+    const auto place = std::find_if(found->second.begin(), found->second.end(), accepts);
+    return place != found->second.end() ? &*place : nullptr;
   }
 
-  std::uint64_t arrived_ = 0;
-  // By line; none is empty.
-  std::unordered_map<std::uint64_t, std::deque<OperationPtr>> receives_;
-  std::unordered_map<std::uint64_t, std::deque<Arrival>> arrivals_;
+  BySlot<OperationPtr> receives_;
+  BySlot<Arrival> arrivals_;
 };
 
 }  // namespace col::gloo_backend

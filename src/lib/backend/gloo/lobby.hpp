@@ -18,17 +18,40 @@
 #include <exception>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 
 #include "backend/gloo/address.hpp"
 #include "backend/gloo/credentials.hpp"
-#include "backend/gloo/events.hpp"
-#include "backend/gloo/interface.hpp"
 #include "core/clock/clock.hpp"
 #include "core/unique_fd.hpp"
+#include "net/interfaces.hpp"
 #include "net/introduction.hpp"
+#include "net/poller.hpp"
 
 namespace col::gloo_backend {
+
+using net::Interface;
+
+// The first of net::choose_interfaces().
+inline Interface choose_interface(bool same_host, std::string_view wanted) {
+  return net::choose_interfaces("gloo", same_host, wanted).front();
+}
+
+// What an event of the rank's poller is about.
+enum class Target : std::uint32_t { listener, caller, call, connection };
+constexpr std::uint64_t event_id(Target target, std::uint32_t number = 0) noexcept {
+  return std::uint64_t{static_cast<std::uint32_t>(target)} << 32 | number;
+}
+constexpr Target target_of(std::uint64_t id) noexcept {
+  return static_cast<Target>(id >> 32);
+}
+constexpr std::uint32_t number_of(std::uint64_t id) noexcept {
+  return static_cast<std::uint32_t>(id);
+}
+
+// By errno.
+[[noreturn]] void throw_errno(const char* what);
 
 // Who gets the connections.
 class LobbyOwner {
