@@ -148,4 +148,24 @@ std::vector<int> own_descriptors() {
   return fds;
 }
 
+void meet_all(Channel& channel, int rank, int size, std::uint64_t slot, std::int32_t first) {
+  std::vector<std::int32_t> own(1, first + rank), theirs(static_cast<std::size_t>(size), -1);
+  std::vector<Ticket> tickets;
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer == rank) continue;
+    const auto place = static_cast<std::size_t>(peer);
+    tickets.push_back(channel.post_recv(peer, slot, theirs[place]));
+    tickets.push_back(channel.post_send(peer, slot, own));
+  }
+  for (const Ticket ticket : tickets) wait_for(channel, ticket);
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer != rank) expect(theirs[static_cast<std::size_t>(peer)] == first + peer, "what that rank has sent");
+  }
+}
+
+void await_all(Store& store, const std::string& point, int size) {
+  if (store.add(point, 1) == size) store.set("all " + point, "");
+  store.wait_for("all " + point, kDeadline);
+}
+
 }  // namespace col::test

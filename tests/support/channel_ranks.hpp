@@ -88,6 +88,11 @@ inline void recv(Channel& channel, int peer, std::uint64_t slot, TensorView data
   wait_for(channel, channel.post_recv(peer, slot, data));
 }
 
+// Each rank sends its own number, from `first` on, to all, and receives theirs.
+void meet_all(Channel& channel, int rank, int size, std::uint64_t slot, std::int32_t first = 0);
+// Until all ranks have come to that point.
+void await_all(Store& store, const std::string& point, int size);
+
 inline void run_native(Channel& channel, const Request& request, Duration timeout = std::chrono::seconds(60)) {
   WaitContext wait = wait_for(timeout);
   channel.native(request, wait);

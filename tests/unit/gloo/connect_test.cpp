@@ -33,7 +33,6 @@
 #include "backend/gloo/translate.hpp"
 #include "core/log.hpp"
 #include "core/unique_fd.hpp"
-#include "net/introduction.hpp"
 #include "net/poller.hpp"
 #include "support/catch.hpp"
 #include "support/forwarding_store.hpp"
@@ -263,78 +262,6 @@ TEST_CASE("gloo lobby: a peer that does not answer is called several times, howe
   lobby.close();
 }
 
-TEST_CASE("gloo introduction: both sides are proven, and a replay, a reflection or another pair of ranks is refused",
-          "[gloo]") {
-  using net::Introduction;
-  constexpr std::string_view kPurpose = "test/1";
-  using Outcome = Introduction::Outcome;
-  const auto pair_of_sockets = [] {
-    std::array<int, 2> fds{};
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()) != 0) throw std::runtime_error("socketpair");
-    return std::pair(core::UniqueFd(fds[0]), core::UniqueFd(fds[1]));
-  };
-  const auto meet = [&](const std::string& secret, const std::string& connection) {
-    const auto [left, right] = pair_of_sockets();
-    Introduction server(left.get(), ProofRole::server, kPurpose, "sesame", "t 1>0");
-    Introduction client(right.get(), ProofRole::client, kPurpose, secret, connection);
-    CHECK(client.advance() == Outcome::pending);
-    const Outcome heard = server.advance();
-    return std::pair(heard, client.advance());
-  };
-  CHECK(meet("sesame", "t 1>0") == std::pair(Outcome::proven, Outcome::proven));
-  CHECK(meet("sesamf", "t 1>0") == std::pair(Outcome::refused, Outcome::refused));
-  CHECK(meet("sesame", "t 2>0") == std::pair(Outcome::refused, Outcome::refused));
-  CHECK(meet("sesame", "u 1>0") == std::pair(Outcome::refused, Outcome::refused));
-
-  const auto read = [](int fd, std::size_t bytes) {
-    std::string text(bytes, '\0');
-    text.resize(static_cast<std::size_t>(::recv(fd, text.data(), bytes, MSG_DONTWAIT)));
-    return text;
-  };
-  const auto say = [](int fd, const std::string& text) {
-    CHECK(::send(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
-  };
-  // What a client has said to one server, said to another.
-  const auto [first, second] = pair_of_sockets();
-  Introduction client(first.get(), ProofRole::client, kPurpose, "sesame", "t 1>0");
-  say(second.get(), make_nonce());
-  CHECK(client.advance() == Outcome::pending);
-  const std::string hello = read(second.get(), kNonceBytes + kProofBytes);
-  REQUIRE(hello.size() == kNonceBytes + kProofBytes);
-  CHECK(hello.find("sesame") == std::string::npos);
-  const auto [third, fourth] = pair_of_sockets();
-  Introduction server(third.get(), ProofRole::server, kPurpose, "sesame", "t 1>0");
-  say(fourth.get(), hello);
-  CHECK(server.advance() == Outcome::refused);
-  // The client's own proof, sent back to it.
-  say(second.get(), hello.substr(kNonceBytes));
-  CHECK(client.advance() == Outcome::refused);
-}
-
-TEST_CASE("gloo connect: ranks of another group are told apart by their token", "[gloo]") {
-  const auto store = make_memory_store();
-  const auto endings = run_each(2, [&](int rank) {
-    connect({.rank = rank, .size = 2, .store = store, .token = kToken + static_cast<unsigned>(rank)}, 5s);
-  });
-  INFO(show(endings));
-  CHECK(endings[0].code == ErrorCode::mismatch);
-  CHECK(endings[1].code == ErrorCode::mismatch);
-}
-
-TEST_CASE("gloo connect: a rank that never shows up is a timeout that names it, on time, on all ranks", "[gloo]") {
-  // Time for both to come, so that neither is the one that is missing.
-  const auto endings = connect_all(3, 2, make_memory_store(), 3s);
-  INFO(show(endings));
-  for (const Ending& ending : endings) {
-    CHECK(ending.code == ErrorCode::timeout);
-    CHECK(ending.rank == 2);
-    CHECK(ending.says("rank 2"));
-    CHECK(ending.seconds < kPromptSeconds);
-  }
-  // One may have begun later, and have been told by the other.
-  CHECK(std::max(endings[0].seconds, endings[1].seconds) >= 2.99);
-}
-
 TEST_CASE("gloo connect: out of descriptors is a resource error on all ranks, and leaves none open", "[gloo]") {
   const TempDir dir;
   RankProcess starved([&] {
@@ -362,24 +289,6 @@ TEST_CASE("gloo: what Gloo throws for want of descriptors is a resource error", 
   CHECK(error.message().find("pair.cc") == std::string::npos);
 }
 
-TEST_CASE("gloo connect: nothing is left in the store, no descriptor and no thread", "[gloo]") {
-  const auto store = make_memory_store();
-  const auto threads_now = [] {
-    std::ifstream status("/proc/self/status");
-    std::string line;
-    while (std::getline(status, line) && !line.starts_with("Threads:")) {
-    }
-    return std::stoi(line.substr(line.find(':') + 1));
-  };
-  connect_all(4, 4, make_memory_store(), 20s);  // what the process keeps for the next group is there after the first
-  const auto descriptors = own_descriptors();
-  const int threads = threads_now();
-  require_well(connect_all(4, 4, store, 20s));
-  CHECK(store->num_keys() == 0);
-  CHECK(own_descriptors() == descriptors);
-  CHECK(soon([&] { return threads_now() <= threads; }));  // one that was joined may still be on its way out
-}
-
 TEST_CASE("gloo: a rank may leave right after its last collective, and the others still get everything", "[gloo]") {
   // The root of a broadcast is done once the bytes are in its socket; closing must not cut them off.
   constexpr int kSize = 3;
@@ -396,43 +305,6 @@ TEST_CASE("gloo: a rank may leave right after its last collective, and the other
     INFO("round " << round << "\n" << show(endings));
     REQUIRE(all_well(endings));
   }
-}
-
-TEST_CASE("gloo: two groups of the same ranks work at once from two threads", "[gloo]") {
-  constexpr int kSize = 3;
-  const std::shared_ptr<Store> stores[] = {make_memory_store(), make_memory_store()};
-  require_well(run_each(2 * kSize, [&](int i) {
-    const int group = i / kSize;
-    const auto channel = connect(
-        {.rank = i % kSize, .size = kSize, .store = stores[group], .token = kToken + static_cast<unsigned>(group)});
-    for (std::uint64_t round = 0; round < 200; ++round) {
-      std::vector<float> data(100, static_cast<float>(group + 1));
-      Request request = request_for(Collective::allreduce, round, 100);
-      request.in = data;
-      request.out = data;
-      run_native(*channel, request);
-      expect(data[0] == static_cast<float>(kSize * (group + 1)), "groups do not mix");
-    }
-  }));
-}
-
-TEST_CASE("gloo: a channel inherited by fork() refuses calls and can be destroyed", "[gloo]") {
-  const TempDir dir;
-  const auto body = [&](int rank) {
-    auto channel = connect({.rank = rank, .size = 2, .store = make_file_store(dir.path())});
-    RankProcess child([&] {
-      const Ending ending = ending_of([&] { barrier(*channel, 1); });
-      expect(ending.code == ErrorCode::not_initialized, ending.text);
-      expect(ending.says("fork"), ending.text);
-      channel.reset();
-    });
-    const Ending ending = child.wait();
-    expect(!ending.code.has_value(), ending.text);
-    barrier(*channel, 2);  // the parent's connections are as they were
-  };
-  RankProcess first([&] { body(0); }), second([&] { body(1); });
-  CHECK(first.wait().text == "");
-  CHECK(second.wait().text == "");
 }
 
 TEST_CASE("gloo interface: loopback on one host, the named one otherwise, candidates in the error", "[gloo]") {

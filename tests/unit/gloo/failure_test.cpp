@@ -1,4 +1,4 @@
-// What goes wrong while a group works: every wait ends, on time, with an error that says who.
+// What goes wrong while a group works: what is Gloo's alone (for all wires: unit/wires).
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -21,13 +21,6 @@ namespace {
 using namespace col;
 using namespace col::test;
 using namespace std::chrono_literals;
-
-void sum_over_ranks(GlooChannel& channel, std::uint64_t sequence, std::vector<float>& data, Duration timeout = 20s) {
-  Request request = request_for(Collective::allreduce, sequence, data.size());
-  request.in = data;
-  request.out = data;
-  run_native(channel, request, timeout);
-}
 
 // Ends one direction of every TCP connection of this process: what a peer that closed looks like to a writer.
 void stop_writing_on_all_sockets() {
@@ -70,97 +63,6 @@ TEST_CASE("gloo: writing to a closed connection is an error, not a SIGPIPE", "[g
   });
   CHECK(writer.wait().text == "");
   CHECK(reader.wait().code == ErrorCode::peer_lost);
-}
-
-TEST_CASE("gloo: a rank that does not come is a timeout that names it, on time", "[gloo]") {
-  require_well(run_ranks(2, [](int rank, GlooChannel& channel) {
-    if (rank == 1) {
-      // Leaves when rank 0 has given up and closed its connections.
-      std::vector<float> data(1);
-      ending_of([&] { wait_for(channel, channel.post_recv(0, 1, data), kDeadline); });
-      return;
-    }
-    std::vector<float> data(10);
-    const Ending ending = ending_of([&] { sum_over_ranks(channel, 1, data, 300ms); });
-    expect(ending.code == ErrorCode::timeout, ending.text);
-    expect(ending.says("rank 1"), ending.text);
-    expect(ending.seconds >= 0.3 && ending.seconds < kPromptSeconds, fmt::format("{} s", ending.seconds));
-
-    const Ending later = ending_of([&] { barrier(channel, 2); });
-    expect(later.code == ErrorCode::aborted, later.text);
-    expect(later.says("timeout"), "names the first cause: " + later.text);
-    expect(later.seconds < kPromptSeconds, "at once");
-  }));
-}
-
-TEST_CASE("gloo: abort from another thread wakes the waiter, and the peers, within a second", "[gloo]") {
-  require_well(run_ranks(2, [](int rank, GlooChannel& channel) {
-    std::vector<float> data(1);
-    const Ticket ticket = channel.post_recv(1 - rank, 1, data);
-    if (rank == 1) {
-      const Ending ending = ending_of([&] { wait_for(channel, ticket); });
-      expect(ending.code == ErrorCode::peer_lost && ending.rank == 0, ending.text);
-      return;
-    }
-    const Ending ending = ending_when_aborted(channel, [&](WaitContext& wait) { channel.wait(ticket, wait); });
-    expect(ending.code == ErrorCode::aborted && ending.says("the test says stop"), ending.text);
-    expect(ending.seconds < kPromptSeconds, fmt::format("{} s", ending.seconds));
-  }));
-}
-
-TEST_CASE("gloo: the job's abort cause ends a wait and is what it throws", "[gloo]") {
-  const auto page = ControlPage::in_memory(2);
-  page->abort({ErrorCode::peer_lost, 7, "rank 7 fell over"});
-  const auto store = make_memory_store();
-  require_well(run_ranks(2, [&](int rank, GlooChannel& channel) {
-    std::vector<float> data(1);
-    WaitContext wait(Deadline::after(20s), page.get());
-    const Ticket ticket = channel.post_recv(1 - rank, 1, data);
-    await_all(*store, "posted", 2);  // who is told breaks the channel
-    const Ending ending = ending_of([&] { channel.wait(ticket, wait); });
-    await_all(*store, "told", 2);
-    expect(ending.code == ErrorCode::peer_lost && ending.says("rank 7 fell over"), ending.text);
-    expect(ending.seconds < kPromptSeconds, "promptly");
-  }));
-}
-
-TEST_CASE("gloo: when one of four processes is killed in a loop of allreduces, the others fail within a second",
-          "[gloo]") {
-  constexpr int kSize = 4, kVictim = 2;
-  const TempDir dir;
-  const auto store = make_file_store(dir.path());
-  std::vector<RankProcess> ranks;
-  for (int rank = 0; rank < kSize; ++rank) {
-    ranks.emplace_back([&, rank] {
-      const auto own_store = make_file_store(dir.path());
-      const auto channel = connect({.rank = rank, .size = kSize, .store = make_prefix_store(own_store, "connect")});
-      std::vector<float> data(20'000, 1.0F);
-      const Ending ending = ending_of([&] {
-        for (std::uint64_t round = 0;; ++round) {
-          sum_over_ranks(*channel, round, data);
-          if (round == 10) own_store->set(fmt::format("looping/{}", rank), "yes");
-        }
-      });
-      expect(ending.code == ErrorCode::peer_lost, ending.text);
-      own_store->set(fmt::format("failed/{}", rank), std::to_string(ending.rank));
-      // Nobody exits yet: it must be the broken channels that tell the ranks which do not talk to the victim.
-      own_store->wait_for("enough", 20s);
-    });
-  }
-  for (int rank = 0; rank < kSize; ++rank) store->wait_for(fmt::format("looping/{}", rank), 20s);
-  ranks[kVictim].kill();
-  bool named = false;
-  for (int rank = 0; rank < kSize; ++rank) {
-    if (rank == kVictim) continue;
-    INFO("rank " << rank);
-    const std::string blamed = store->wait_for(fmt::format("failed/{}", rank), kPrompt);
-    named = named || blamed == std::to_string(kVictim);
-  }
-  CHECK(named);
-  store->set("enough", "yes");
-  for (int rank = 0; rank < kSize; ++rank) {
-    if (rank != kVictim) CHECK(ranks[static_cast<std::size_t>(rank)].wait().text == "");
-  }
 }
 
 TEST_CASE("gloo: a large send in flight ends when its receiver dies", "[gloo]") {

@@ -71,14 +71,20 @@ inline Request request_for(Collective collective, std::uint64_t sequence, std::s
   return request;
 }
 
-// Until all ranks have come to that point.
-inline void await_all(Store& store, const std::string& point, int size) {
-  if (store.add(point, 1) == size) store.set("all " + point, "");
-  store.wait_for("all " + point, kDeadline);
-}
-
 inline void barrier(GlooChannel& channel, std::uint64_t sequence, Duration timeout = kDeadline) {
   run_native(channel, request_for(Collective::barrier, sequence, 0), timeout);
+}
+
+// For the suite of all wires.
+#define COL_WIRE "gloo"
+using WireChannel = GlooChannel;
+inline constexpr int kSidesThatFindAnotherToken = 2;
+inline void work_together(GlooChannel& channel, int /*rank*/, int /*size*/, std::uint64_t round) {
+  std::vector<float> data(20'000, 1.0F);
+  Request request = request_for(Collective::allreduce, round, data.size());
+  request.in = data;
+  request.out = data;
+  run_native(channel, request, std::chrono::seconds(20));
 }
 
 }  // namespace col::test

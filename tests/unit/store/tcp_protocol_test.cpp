@@ -2,7 +2,6 @@
 #include <string>
 #include <vector>
 
-#include "net/endpoint.hpp"
 #include "store/tcp/message_reader.hpp"
 #include "store/tcp/protocol.hpp"
 #include "support/catch.hpp"
@@ -135,16 +134,4 @@ TEST_CASE("tcp protocol: a body that the budget has no room for is skipped, and 
   CHECK(reader.next(message) == Status::complete);
   CHECK(reader.next(message) == Status::incomplete);
   CHECK(budget.used() == 0);
-}
-
-TEST_CASE("tcp store: a place is a host and a port, with brackets around an address with colons", "[store][tcp]") {
-  CHECK(col::net::parse_endpoint("host-1.example:4711")->text() == "host-1.example:4711");
-  CHECK(col::net::parse_endpoint("[::1]:1")->host == "::1");
-  CHECK(col::net::parse_endpoint("[fe80::1%eth0]:65535")->text() == "[fe80::1%eth0]:65535");
-  for (const char* text : {"", ":", "host", "host:", ":1", "host:0", "host:65536", "host:1x", "host: 1", "::1:5",
-                           "[]:5", "[::1]", "[::1:5", "user@host:5", "a b:5", "host:+5", "h\n:5"}) {
-    INFO(text);
-    CHECK_FALSE(col::net::parse_endpoint(text));
-  }
-  CHECK_FALSE(col::net::parse_endpoint(std::string(254, 'h') + ":5"));
 }

@@ -67,19 +67,12 @@ inline std::vector<Ending> run_ranks(int size, const RankBody& body) {
   });
 }
 
-// Each rank sends to all and receives from all.
-inline void meet_all(UcxChannel& channel, int rank, int size, std::uint64_t slot) {
-  std::vector<std::int32_t> own(1, rank), theirs(static_cast<std::size_t>(size), -1);
-  std::vector<Ticket> tickets;
-  for (int peer = 0; peer < size; ++peer) {
-    if (peer == rank) continue;
-    tickets.push_back(channel.post_recv(peer, slot, theirs[static_cast<std::size_t>(peer)]));
-    tickets.push_back(channel.post_send(peer, slot, own));
-  }
-  for (const Ticket ticket : tickets) wait_for(channel, ticket);
-  for (int peer = 0; peer < size; ++peer) {
-    if (peer != rank) expect(theirs[static_cast<std::size_t>(peer)] == peer, "what that rank has sent");
-  }
+// For the suite of all wires.
+#define COL_WIRE "ucx"
+using WireChannel = UcxChannel;
+inline constexpr int kSidesThatFindAnotherToken = 1;  // the other may be told by it
+inline void work_together(UcxChannel& channel, int rank, int size, std::uint64_t round) {
+  meet_all(channel, rank, size, round);
 }
 
 }  // namespace col::test
