@@ -24,7 +24,7 @@
 
 namespace col::group {
 
-// What a call asks from its algorithm, in addition to the request.
+// Wishes of a call about its algorithm, in addition to the request.
 struct CallWishes {
   std::string_view algorithm = {};  // Options::algorithm
   bool asynchronous = false;
@@ -70,7 +70,7 @@ class Dispatcher {
   // invalid_argument or unavailable if the requested algorithm cannot serve the call.
   std::shared_ptr<const Decision> decide(const Request& request, const CallWishes& wishes);
 
-  // Whether one of the backend's own algorithms can serve the call, or is asked for by name. All ranks get the same
+  // True if one of the backend's own algorithms can serve the call, or is asked for by name. All ranks get the same
   // answer.
   bool can_run_natively(const Request& request, const CallWishes& wishes) const;
   // Why the backend's own collective of that name cannot serve a call that asks for it; nothing if it can.
@@ -84,7 +84,7 @@ class Dispatcher {
   std::vector<std::string> names(Collective collective) const;
 
  private:
-  // What a decision depends on.
+  // All that a decision depends on.
   struct Key {
     Collective collective;
     std::size_t count;

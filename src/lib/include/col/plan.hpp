@@ -318,7 +318,7 @@ struct Simulation {
   std::vector<double> rank_seconds = {};  // when each rank ends
   std::size_t messages = 0;
   std::size_t bytes_inter = 0, bytes_intra = 0;
-  // What each node sends to others and receives from them. Nodes are in the order of their lowest ranks.
+  // Bytes that each node sends to others and receives from them. Nodes are in the order of their lowest ranks.
   std::vector<std::size_t> node_bytes_out = {}, node_bytes_in = {};
 };
 
