@@ -16,6 +16,7 @@
 
 #include "core/clock/clock.hpp"
 #include "core/duration.hpp"
+#include "launch/nodes/endpoint.hpp"
 #include "launch/nodes/meeting.hpp"
 #include "launch/nodes/node_link.hpp"
 #include "launch/report/report_json.hpp"

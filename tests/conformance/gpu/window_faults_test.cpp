@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/capabilities.hpp"
 #include "conformance/backend/backend_ranks.hpp"
 #include "conformance/gpu/faults.hpp"
 #include "support/fork.hpp"
@@ -38,7 +39,7 @@ struct Pair {
       side.channel = connect_rank(*find_device_backend(), store, rank, 2);
       WaitContext wait(Deadline::after(kDeadline));
       const auto nobody_has_a_problem = [](const std::string&) { return std::vector<std::string>(2); };
-      side.memory = side.channel->allocate(1000, nobody_has_a_problem, wait);
+      side.memory = side.channel->can().allocation->allocate(1000, nobody_has_a_problem, wait);
     };
     std::future<void> other = std::async(std::launch::async, connect, 1);
     connect(0);

@@ -44,7 +44,7 @@ class Repeated {
   }
   PreparedCall& prepared() { return prepared_; }
   void expect_right() const { expect(part_->is_right(), std::string(to_string(again_.collective))); }
-  Options options() const { return {.root = again_.root, .op = again_.op}; }
+  Options options() const { return {.op = again_.op, .root = again_.root}; }
 
  private:
   Call prepare_data(int step) {
