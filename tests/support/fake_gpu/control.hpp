@@ -60,6 +60,9 @@ void fake_nccl_hang_deregister(int rank);
 // a fifth at most, takes a revoke, and up to that long a destroy, at times. It is 500 at first, as NCCL has it, and
 // fake_nccl_reset() leaves it.
 void fake_nccl_look_every(int milliseconds);
+// Calls on blocking communicators that wait by now for ranks which never make their part of it, or never connect, end
+// with an error. Nothing else ends them where there is no revoke.
+void fake_nccl_end_waits(void);
 // Aborting such communicators ends only by fake_nccl_release_aborts(), which ends all that hang by then.
 void fake_nccl_hang_abort(int rank);
 void fake_nccl_release_aborts(void);

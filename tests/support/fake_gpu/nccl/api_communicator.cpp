@@ -177,9 +177,11 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return entry("ncclCommDestroy", 0, [&] {
     if (comm == nullptr) return ncclSuccess;
     auto communicator = find_communicator(comm);
+    communicator->require_nobody_inside("ncclCommDestroy");
     communicator->wait_for_jobs("ncclCommDestroy");
     if (communicator->joined() && !communicator->revoked() && !communicator->finalized()) communicator->finalize();
     communicator->join_threads();
+    communicator->await_streams();
     communicator->close();
     remove_communicator(comm);
     return ncclSuccess;
@@ -202,7 +204,11 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
     auto communicator = find_communicator(comm);
     if (communicator->finalized()) fail(ncclInvalidUsage, "a finalized communicator cannot be revoked");
     communicator->accept_revoke();
-    communicator->perform([communicator] { communicator->revoke(); });
+    // What waits in another thread comes out: socket.cc:730.
+    if (communicator->config().blocking)
+      communicator->revoke();
+    else
+      communicator->perform([communicator] { communicator->revoke(); });
     return after_job(*communicator);
   });
 }

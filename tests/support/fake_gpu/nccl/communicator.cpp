@@ -46,6 +46,22 @@ struct Communicator::InGraph {
   std::shared_ptr<Communicator> communicator;
 };
 
+// A call of the program on a blocking communicator, which takes one at a time.
+struct Communicator::Inside {
+  explicit Inside(Communicator& of) : communicator(of) {
+    if (++communicator.inside_ > 1) fake_gpu::die("two threads are inside of one blocking communicator");
+  }
+  ~Inside() { --communicator.inside_; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+  Communicator& communicator;
+};
+
+void Communicator::require_nobody_inside(const char* what) const {
+  if (inside_ > 0) fake_gpu::die(std::string(what) + ": another thread is inside of the communicator, and uses it");
+}
+
 std::atomic<size_t>& running_launches() {
   static auto* instance = new std::atomic<size_t>(0);
   return *instance;
@@ -142,7 +158,10 @@ Communicator::Communicator(int device, Config config, const Communicator* family
 Communicator::~Communicator() = default;
 
 void Communicator::perform(std::function<void()> job) {
-  if (config_.blocking) return job();
+  if (config_.blocking) {
+    const Inside inside(*this);
+    return job();
+  }
   {
     std::lock_guard lock(state_mutex_);
     state_ = ncclInProgress;
@@ -284,6 +303,7 @@ void Communicator::wait_for_graphs(const char* what) {
 }
 
 void Communicator::abort() {
+  require_nobody_inside("ncclCommAbort");
   aborted_ = true;
   if (segment_ != nullptr) segment_->announce();
   if (abort_hangs_) wait_for_release("ncclCommAbort");
@@ -299,6 +319,12 @@ void Communicator::join_threads() const {
   // Seldom, or every test would take as long.
   if (!fake_gpu::harsh() || revoked_by_call_ || fake_gpu::random_below(8) > 0) return;
   std::this_thread::sleep_for(milliseconds(fake_gpu::random_below(1 + look_of_threads())));
+}
+
+void Communicator::await_streams() {
+  if (segment_ == nullptr || !config_.blocking || !revoked_) return;
+  segment_->wait(
+      "the streams of a communicator that is destroyed", [this] { return *pending_ == 0; }, [] { return false; });
 }
 
 void Communicator::close() {
@@ -341,7 +367,10 @@ bool Communicator::finalized() const {
 }
 
 void Communicator::launch(const std::vector<Operation>& operations, const std::vector<cudaStream_t>& streams) {
-  if (!finish_connect()) return;
+  if (!finish_connect()) {
+    if (config_.blocking) fail(ncclInternalError, "revoked");
+    return;
+  }
   auto pending = std::make_shared<Pending>(pending_);
   const bool hangs = take_hang();
   fake_gpu::Launch launch{device_, {}, nullptr, "an NCCL operation"};

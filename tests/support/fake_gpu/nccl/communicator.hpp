@@ -65,13 +65,16 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Runs the job now, or, of a non-blocking communicator, on a thread. Throws what the job throws in the first case; in
   // the second the state becomes the job's result.
   void perform(std::function<void()> job);
+  // Ends the process if a call on a blocking communicator goes on in another thread, which would use it after its end.
+  void require_nobody_inside(const char* what) const;
   ncclResult_t state();
   void set_state(ncclResult_t code);
   // Throws unless the program has seen that the last job is done.
   void require_ready();
 
   // Jobs. They end early, with a failure, when the communicator is aborted.
-  void join(const std::string& identity, int rank, int size);
+  // `parent`: as long as this one is part of a split of it.
+  void join(const std::string& identity, int rank, int size, const Communicator* parent = nullptr);
   void join_split(Communicator& parent, const std::string& board, int color, int key);
   // Registers memory once all ranks do, writes the window to `window`, and only then lets go of it.
   void register_window(const void* memory, size_t bytes, bool symmetric, ncclWindow_t* window);
@@ -93,8 +96,13 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // communicator's threads have ended, which look for that every 500 ms, or as look_every() says.
   void revoke();
   void abort();
+  // What waits by now, in a call on a blocking communicator, for the others to make it, or to connect, fails: before
+  // 2.28.7, nothing else would end it.
+  static void end_waits();
   // For one that is destroyed: its threads may have just looked. A revoked one has none any more.
   void join_threads() const;
+  // What a thread of the program's gave a stream before it came out: destroying waits for the device.
+  void await_streams();
   // The rank has no more to do with the others. A graph must not run its operations again.
   void close();
 
@@ -125,8 +133,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
  private:
   struct Pending;
   struct InGraph;
+  struct Inside;
 
   bool finish_connect();  // false when revoked
+  // True of a blocking one after end_waits(), since a wait that began by then.
+  std::function<bool()> given_up() const;
   bool take_hang();
   void wait_for_graphs(const char* what);
   void execute(const std::vector<Operation>& operations, bool hangs);
@@ -171,6 +182,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::shared_ptr<LaunchOrder> order_;
   std::shared_ptr<std::atomic<int>> pending_ = std::make_shared<std::atomic<int>>(0);  // given to a stream, not ended
   std::atomic<int> executing_{0};
+  std::atomic<int> inside_{0};  // calls that go on in the program's threads; of a blocking one
   std::atomic<int> graphs_{0};  // launches that graphs hold
 };
 

@@ -49,20 +49,39 @@ void meet(Segment& segment, int rank, int color, int key, int device, const std:
 
 }  // namespace
 
-void Communicator::join(const std::string& identity, int rank, int size) {
+namespace {
+
+std::atomic<int>& waits_ended() {
+  static auto* instance = new std::atomic<int>(0);
+  return *instance;
+}
+
+}  // namespace
+
+void Communicator::end_waits() {
+  ++waits_ended();
+}
+
+std::function<bool()> Communicator::given_up() const {
+  return [this, before = waits_ended().load()] { return config_.blocking && waits_ended() != before; };
+}
+
+void Communicator::join(const std::string& identity, int rank, int size, const Communicator* parent) {
   identity_ = identity;
   rank_ = rank;
   size_ = size;
   counts_ = std::make_unique<TransferCounts>(size);
   segment_ = std::make_unique<Segment>(identity, size);
-  meet(*segment_, rank, 0, 0, fake_gpu_physical_device(device_), aborted_now_);
+  meet(*segment_, rank, 0, 0, fake_gpu_physical_device(device_), [&, is_given_up = given_up()] {
+    return aborted_.load() || is_given_up() || (parent != nullptr && parent->stopped_now_());
+  });
   check_devices();
   joined_ = true;
 }
 
 void Communicator::join_split(Communicator& parent, const std::string& board, int color, int key) {
   Segment meeting(board, parent.size());
-  meet(meeting, parent.rank(), color, key, 0, [&] { return aborted_.load() || parent.aborted_.load(); });
+  meet(meeting, parent.rank(), color, key, 0, [&] { return aborted_.load() || parent.stopped_now_(); });
   std::vector<std::pair<int, int>> members;  // key, rank of the parent
   for (int peer = 0; peer < parent.size(); ++peer) {
     if (meeting.seat(peer).color == color) members.emplace_back(meeting.seat(peer).key, peer);
@@ -70,7 +89,8 @@ void Communicator::join_split(Communicator& parent, const std::string& board, in
   std::sort(members.begin(), members.end());
   const auto self = std::find(members.begin(), members.end(), std::pair(key, parent.rank()));
   if (color == NCCL_SPLIT_NOCOLOR) return;
-  join(board + "c" + std::to_string(color), static_cast<int>(self - members.begin()), static_cast<int>(members.size()));
+  join(board + "c" + std::to_string(color), static_cast<int>(self - members.begin()), static_cast<int>(members.size()),
+       &parent);
 }
 
 void Communicator::check_devices() const {
@@ -110,7 +130,8 @@ bool Communicator::finish_connect() {
     return true;
   };
   const char* what = "the connection of NCCL's ranks at their first operation";
-  if (segment_->wait(what, all_want_us, stopped_now_)) return true;
+  const auto stops = [this, is_given_up = given_up()] { return stopped_now_() || is_given_up(); };
+  if (segment_->wait(what, all_want_us, stops)) return true;
   if (aborted_) fail(ncclInternalError, "aborted");
   return false;
 }

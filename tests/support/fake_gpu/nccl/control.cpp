@@ -25,6 +25,10 @@ void fake_nccl_reset(void) {
   call_log().reset();
 }
 
+void fake_nccl_end_waits(void) {
+  Communicator::end_waits();
+}
+
 size_t fake_nccl_alive(const char* what) {
   const std::string word = what;
   const auto communicators = all_communicators();
