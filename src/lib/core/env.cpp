@@ -131,6 +131,10 @@ constexpr std::array kTable = {
              "Where the libraries of backends that are loaded on first use (libcol_gloo.so, libcol_nccl.so, "
              "libcol_ucx.so) are looked for before.",
              false},
+    Variable{"COL_NCCL_BLOCKING", "off | on", "off",
+             "`on`: communicators of NCCL wait inside of their calls, which a thread of col's makes for each group and "
+             "GPU. Without it, NCCL makes a thread for every call (docs/gpu.md). It has not run on a GPU so far.",
+             false},
     Variable{"COL_NCCL_LIBRARY", "path", "libnccl.so.2, as the dynamic linker finds it, else in the CUDA toolkit",
              "The NCCL that the nccl backend loads.", false},
     Variable{
@@ -228,7 +232,7 @@ constexpr std::array kNcclVariables = {
         "asks for 4, so that the kernels of all of them find room on it."},
     EngineVariable{"NCCL_COMM_BLOCKING",
                    "`1` wins over what col asks for, and NCCL would wait inside its calls, where no deadline of col's "
-                   "holds: the backend is unavailable."},
+                   "holds: the backend is unavailable, but with `COL_NCCL_BLOCKING=on`. With that, `0` makes it so."},
     EngineVariable{
         "NCCL_SOCKET_IFNAME",
         "The network interfaces. Where it is unset, it becomes those of `COL_SOCKET_IFNAME` that are there."},

@@ -1,12 +1,18 @@
 // Groups of GPUs over the stand-ins for CUDA and NCCL, which fail when they are told to, and know what is alive.
 #pragma once
 
+#include <nccl.h>
+
+#include <cstdlib>
 #include <initializer_list>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "conformance/gpu/gpu_ranks.hpp"
 #include "support/catch.hpp"
 #include "support/fake_gpu/control.hpp"
+#include "support/prompt.hpp"
 
 namespace col::test {
 
@@ -23,15 +29,35 @@ class AsNccl {
   AsNccl& operator=(const AsNccl&) = delete;
 };
 
+// The form of NCCL's communicators: docs/decisions/0035-blocking-communicators.md.
+inline bool is_blocking() {
+  const char* const form = std::getenv("COL_NCCL_BLOCKING");
+  return form != nullptr && std::string_view(form) == "on";
+}
+
+inline bool can_revoke() {
+  int version = 0;
+  return ncclGetVersion(&version) == ncclSuccess && version >= 22807;
+}
+
+// Before 2.28.7, nothing ends a blocking call that waits for a rank: what it needs stays.
+inline bool leaves_behind() {
+  return is_blocking() && !can_revoke();
+}
+
 inline void check_none_alive(std::initializer_list<const char*> of_cuda, std::initializer_list<const char*> of_nccl) {
-  for (const char* what : of_cuda) {
+  // A thread that was left behind in a blocking call frees what it has when that has ended.
+  if (is_blocking()) fake_nccl_end_waits();
+  const Deadline until = Deadline::after(is_blocking() ? kPrompt : Duration(0));
+  const auto none = [&](auto alive, const char* what) {
+    while (alive(what) > 0 && !until.expired()) std::this_thread::yield();
     INFO(what);
-    CHECK(fake_gpu_alive(what) == 0);
+    CHECK(alive(what) == 0);
+  };
+  if (!leaves_behind()) {
+    for (const char* what : of_cuda) none(fake_gpu_alive, what);
   }
-  for (const char* what : of_nccl) {
-    INFO(what);
-    CHECK(fake_nccl_alive(what) == 0);
-  }
+  for (const char* what : of_nccl) none(fake_nccl_alive, what);
 }
 
 inline void check_nothing_left() {

@@ -29,6 +29,8 @@ says 'is version 3\.0\.0' "${gpu[@]}" FAKE_NCCL_VERSION=30000
 says '^available$' "${gpu[@]}" FAKE_NCCL_VERSION=21900
 says 'NCCL_COMM_BLOCKING=1 makes NCCL wait inside its calls.*unset it' "${gpu[@]}" NCCL_COMM_BLOCKING=1
 says '^available$' "${gpu[@]}" NCCL_COMM_BLOCKING=0
+says '^available$' "${gpu[@]}" NCCL_COMM_BLOCKING=1 COL_NCCL_BLOCKING=on
+says 'NCCL_COMM_BLOCKING=0 contradicts COL_NCCL_BLOCKING=on; unset one of them' "${gpu[@]}" NCCL_COMM_BLOCKING=0 COL_NCCL_BLOCKING=on
 # NCCL's own wheel, beside col's; and a CUDA toolkit of the user's.
 site=$work/site-packages
 mkdir -p "$site/col/lib" "$site/nvidia/nccl/lib" "$work/home/lib64"

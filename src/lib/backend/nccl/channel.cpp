@@ -65,6 +65,7 @@ NcclChannel::~NcclChannel() {
   try {
     const GpuDevice::Scope scope(*device_);
     posts_.clear();
+    if (communicator_->is_inside()) abort_all(communicators());
     const bool deregistered = deregister();
     use_->communicator = nullptr;
     if (!deregistered) {
@@ -368,7 +369,9 @@ void NcclChannel::release_memory(const std::shared_ptr<void>& registration, Wait
     if (found == registrations_.end()) return;
     const std::shared_ptr<Registration> released = *found;
     registrations_.erase(found);
-    communicator_->settle(released->deregister(*communicator_), "cannot release memory", wait);
+    communicator_->give(
+        "cannot release memory",
+        [released, communicator = communicator_.get()] { return released->deregister(*communicator); }, wait);
     communicator_->check();
   });
 }
@@ -464,21 +467,18 @@ Ticket NcclChannel::post_recv(int peer, std::uint64_t /*slot*/, TensorView data)
 void NcclChannel::give_posts(std::uint64_t last) {
   const NcclLibrary& nccl = communicator_->nccl();
   const CUstream stream = stream_of(Request());
-  const auto require = [&](ncclResult_t result) {
-    if (result != ncclSuccess && result != ncclInProgress)
-      throw communicator_->error_of(result, "cannot start messages");
-  };
-  require(nccl.GroupStart());
   Together together(nccl);
   const auto end = std::upper_bound(waiting_.begin(), waiting_.end(), last);
   for (auto number = waiting_.begin(); number != end; ++number) {
-    Post& post = posts_.at(*number);
+    const Post& post = posts_.at(*number);
     const ConstTensorView data = post.is_send ? post.send : ConstTensorView(post.receive);
-    const auto [count, type] = to_nccl(data.dtype, data.count);
-    require(post.is_send ? nccl.Send(data.data, count, type, post.peer, communicator_->get(), stream)
-                         : nccl.Recv(post.receive.data, count, type, post.peer, communicator_->get(), stream));
+    together.add([&nccl, peer = post.peer, is_send = post.is_send, from = data.data, to = post.receive.data,
+                  array = to_nccl(data.dtype, data.count), comm = communicator_->get(), stream] {
+      return is_send ? nccl.Send(from, array.count, array.type, peer, comm, stream)
+                     : nccl.Recv(to, array.count, array.type, peer, comm, stream);
+    });
   }
-  require(together.end());
+  communicator_->begin("cannot start messages", std::move(together));
   starting_.assign(waiting_.begin(), end);
   waiting_.erase(waiting_.begin(), end);
 }
@@ -496,7 +496,7 @@ void NcclChannel::start_posts(WaitContext& wait) {
       await_default(wait);
       give_posts(waiting_.back());
     }
-    communicator_->settle(ncclInProgress, "cannot start messages", wait);
+    communicator_->settle(wait);
     note_start();
   }
 }

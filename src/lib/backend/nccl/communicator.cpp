@@ -17,43 +17,41 @@ void set_name(Config& config, const char* name) {
 
 }  // namespace
 
-Communicator::Communicator(const NcclLibrary& nccl, const GpuDevice& device, const Membership& membership)
-    : nccl_(nccl), device_(device), name_(std::make_shared<const std::string>(membership.name)) {
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  configure(config, membership);
-  const GpuDevice::Scope scope(device_);
-  const ncclResult_t result =
-      nccl_.CommInitRankConfig(&comm_, membership.size, membership.id, membership.rank, &config);
-  if (result == ncclSuccess || result == ncclInProgress) return;
-  const Error error = error_of(result, "cannot connect the ranks");
-  Communicator* const self = this;
-  abort_all({&self, 1});
-  throw error;
+Communicator::Communicator(const NcclLibrary& nccl, const GpuDevice& device, const Membership& membership,
+                           std::shared_ptr<Launcher> launcher)
+    : nccl_(nccl),
+      device_(device),
+      launcher_(std::move(launcher)),
+      made_(std::make_shared<Made>()),
+      name_(std::make_shared<const std::string>(membership.name)) {
+  made_->id = membership.id;
+  made_->rank = membership.rank;
+  made_->size = membership.size;
+  made_->name = name_;
+  configure(made_->config, membership);
 }
 
 // The handle is written by a thread of NCCL's, at its end.
 Communicator::Communicator(Communicator& parent, const GpuDevice& device, const Membership& membership, int color,
                            WaitContext& wait)
-    : nccl_(parent.nccl_), device_(device), name_(std::make_shared<const std::string>(membership.name)) {
-  struct Made {
-    ncclComm_t comm = nullptr;
-    std::shared_ptr<const std::string> name;  // shared: see name_
-  };
-  const auto made = std::make_shared<Made>();
-  made->name = name_;
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  configure(config, membership);
-  const GpuDevice::Scope scope(device_);
+    : Communicator(parent.nccl_, device, membership, make_launcher(parent.nccl_, device)) {
   wait.describe("the ranks to split their communicator by NCCL");
   const bool joins = membership.size > 0;
-  const ncclResult_t begun =
-      nccl_.CommSplit(parent.comm_, joins ? color : NCCL_SPLIT_NOCOLOR, membership.rank, &made->comm, &config);
-  parent.settle_job(begun, made, "cannot split the communicator", wait);
-  comm_ = made->comm;
-  if (comm_ == nullptr) return;
-  connected_ = true;
   try {
-    settle(ncclInProgress, "cannot connect the ranks", wait);
+    parent.give_job(
+        "cannot split the communicator",
+        [&nccl = nccl_, comm = parent.comm_, color = joins ? color : NCCL_SPLIT_NOCOLOR, made = made_] {
+          return nccl.CommSplit(comm, color, made->rank, &made->comm, &made->config);
+        },
+        made_, wait);
+  } catch (...) {
+    made_.reset();  // the parent's thread may still be making it
+    throw;
+  }
+  if (made_->comm == nullptr) return;
+  note_begun("cannot connect the ranks");
+  try {
+    await_connection(wait);
   } catch (...) {
     Communicator* const self = this;
     abort_all({&self, 1});
@@ -61,8 +59,12 @@ Communicator::Communicator(Communicator& parent, const GpuDevice& device, const 
   }
 }
 
+std::shared_ptr<Launcher> Communicator::make_launcher(const NcclLibrary& nccl, const GpuDevice& device) {
+  return nccl.is_blocking ? std::make_shared<Launcher>(device.cuda(), device.ordinal()) : nullptr;
+}
+
 void Communicator::configure(ncclConfig_t& config, const Membership& membership) const {
-  config.blocking = 0;
+  config.blocking = launcher_ != nullptr ? 1 : 0;
   if (!name_->empty()) set_name(config, name_->c_str());
   const Settings& settings = membership.settings;
   const bool is_told = nccl_.has_most_ctas || settings.has("min_ctas") || settings.has("max_ctas");
@@ -75,9 +77,35 @@ Communicator::~Communicator() {
   end_all({&self, 1});
 }
 
+void Communicator::connect(WaitContext& wait) {
+  try {
+    begin("cannot connect the ranks", connection());
+    await_connection(wait);
+  } catch (...) {
+    Communicator* const self = this;
+    abort_all({&self, 1});
+    throw;
+  }
+}
+
+NcclCall Communicator::connection() const {
+  auto device = std::make_shared<const GpuDevice>(device_.cuda(), device_.ordinal());  // shared: NcclCall is copied
+  return [&nccl = nccl_, made = made_, device = std::move(device)] {
+    const GpuDevice::Scope scope(*device);
+    return nccl.CommInitRankConfig(&made->comm, made->size, made->id, made->rank, &made->config);
+  };
+}
+
+// In the non-blocking form it is there at once, and asked whether it is connected.
+void Communicator::take_handle() noexcept {
+  if (made_ != nullptr && !is_inside()) comm_ = made_->comm;
+}
+
 void Communicator::await_connection(WaitContext& wait) {
   wait.describe("the ranks to connect by NCCL, over the interfaces that NCCL_SOCKET_IFNAME names or NCCL chooses");
-  settle(ncclInProgress, "cannot connect the ranks", wait);
+  settle(wait);
+  take_handle();
+  made_.reset();
   connected_ = true;
 }
 
@@ -87,29 +115,56 @@ ncclResult_t Communicator::state() const noexcept {
   return asked != ncclSuccess ? asked : found;
 }
 
-void Communicator::settle(ncclResult_t result, std::string_view doing, WaitContext& wait) {
-  for (PollPause pause; result == ncclInProgress; result = state()) {
+bool Communicator::is_taking() {
+  if (is_handed_over_) {
+    if (is_inside()) return true;
+    is_handed_over_ = false;
+    result_ = launcher_->result();
+  }
+  if (result_ == ncclInProgress) result_ = state();
+  return result_ == ncclInProgress;
+}
+
+void Communicator::throw_if_refused() const {
+  if (result_ != ncclSuccess && result_ != ncclInProgress) throw error_of(result_, doing_);
+}
+
+void Communicator::settle(WaitContext& wait) {
+  if (is_handed_over_) launcher_->await_briefly();
+  for (PollPause pause; is_taking();) {
     pause(wait);
     if (look_) look_();
   }
-  if (result != ncclSuccess) throw error_of(result, doing);
+  throw_if_refused();
 }
 
-void Communicator::settle_job(ncclResult_t result, std::shared_ptr<const void> used, std::string_view doing,
-                              WaitContext& wait) {
+void Communicator::give_job(std::string_view doing, NcclCall call, std::shared_ptr<const void> used,
+                            WaitContext& wait) {
   used_ = std::move(used);
-  settle(result == ncclSuccess ? ncclInProgress : result, doing, wait);
+  begin(doing, std::move(call));
+  if (launcher_ == nullptr && result_ == ncclSuccess) result_ = ncclInProgress;
+  settle(wait);
   used_.reset();
 }
 
-bool Communicator::is_busy() const {
+void Communicator::note_begun(std::string_view doing) {
+  doing_ = doing;
+  take_handle();
+  result_ = launcher_ == nullptr ? ncclInProgress : ncclSuccess;
+}
+
+bool Communicator::is_busy() {
+  if (is_taking()) return true;
+  throw_if_refused();
   const ncclResult_t found = state();
   if (found != ncclSuccess && found != ncclInProgress) throw error_of(found, "the communicator broke");
   return found == ncclInProgress;
 }
 
 void Communicator::check() const {
-  (void)is_busy();
+  if (comm_ == nullptr) return;
+  const ncclResult_t found = state();
+  if (found != ncclSuccess && found != ncclInProgress) throw error_of(found, "the communicator broke");
 }
 
 Error Communicator::error_of(ncclResult_t result, std::string_view doing) const {

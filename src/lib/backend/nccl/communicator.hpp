@@ -1,4 +1,6 @@
-// One GPU's NCCL communicator, in its non-blocking form: the program polls NCCL for its progress, until a deadline.
+// One GPU's NCCL communicator. In its non-blocking form NCCL goes on in threads of its own, and the program polls it
+// for its progress; in its blocking form a Launcher makes the calls, and the program polls that. Either way until a
+// deadline.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +15,7 @@
 #include <col/channel.hpp>
 
 #include "backend/nccl/device.hpp"
+#include "backend/nccl/launcher.hpp"
 #include "backend/nccl/nccl_library.hpp"
 #include "backend/nccl/settings.hpp"
 
@@ -30,10 +33,10 @@ struct Membership {
 // Used by one thread at a time, because NCCL must not be called while a communicator is aborted.
 class Communicator {
  public:
-  // Begins to connect `device` to the others that have the same `id`, and returns. If one thread begins several, it
-  // does so between GroupStart() and GroupEnd(), because each waits for the others. `nccl` and `device` must outlive
-  // it. Throws what settle() throws.
-  Communicator(const NcclLibrary& nccl, const GpuDevice& device, const Membership& membership);
+  // One that is to connect `device` to the others that have the same `id`. `launcher`: as make_launcher() has it,
+  // shared by those of one thread, which NCCL gets work for together. `nccl` and `device` must outlive it.
+  Communicator(const NcclLibrary& nccl, const GpuDevice& device, const Membership& membership,
+               std::shared_ptr<Launcher> launcher);
   // One of some of the ranks of `parent`, which shares connections with it, and its end by an error. All ranks of the
   // parent make one together; those of no new one with an empty membership (size 0), and theirs has no handle. The `id`
   // is not needed. Waits until it is connected. Requires: nothing that `parent` was given is still running. Throws what
@@ -49,20 +52,50 @@ class Communicator {
   ncclComm_t get() const noexcept { return comm_; }
   const NcclLibrary& nccl() const noexcept { return nccl_; }
 
-  // Waits until all are connected. Throws what wait.check() throws, and what settle() throws.
+  // Of a communicator of that device: null in the non-blocking form. Throws what Launcher throws.
+  static std::shared_ptr<Launcher> make_launcher(const NcclLibrary& nccl, const GpuDevice& device);
+
+  // Connects it, and waits until all are connected. Throws what settle() throws.
+  void connect(WaitContext& wait);
+  // The same in steps, for several of one thread, each of which waits for the others: connection() of all of them is
+  // one call, which one of them gives; then all await_connection().
+  NcclCall connection() const;
   void await_connection(WaitContext& wait);
-  // Waits until NCCL has taken the work of the call that returned `result`. If that is an error, throws it: peer_lost
-  // (NCCL lost a connection), resource, io, or internal. `doing` as in "cannot start the allreduce".
-  void settle(ncclResult_t result, std::string_view doing, WaitContext& wait);
+
+  // Gives NCCL a call, which owns what it uses. `doing` as in "cannot start the allreduce". Requires: what it got
+  // before has been settled. Throws the error that NCCL answers with at once: peer_lost (NCCL lost a connection),
+  // resource, io, or internal.
+  template <class Call>
+  void begin(std::string_view doing, Call&& call) {
+    doing_ = doing;
+    if (launcher_ == nullptr) {
+      result_ = call();
+      take_handle();
+      return throw_if_refused();
+    }
+    launcher_->begin(std::forward<Call>(call));
+    is_handed_over_ = true;
+  }
+  // Waits until NCCL has taken what it was given. Throws what wait.check() and begin() throw.
+  void settle(WaitContext& wait);
+  template <class Call>
+  void give(std::string_view doing, Call&& call, WaitContext& wait) {
+    begin(doing, std::forward<Call>(call));
+    settle(wait);
+  }
+  // As give(), for what NCCL goes on with in the background even if it says that it succeeded. If that does not come to
+  // an end, it keeps `used`, which it may still write to, for as long as the communicator.
+  void give_job(std::string_view doing, NcclCall call, std::shared_ptr<const void> used, WaitContext& wait);
+  // Another communicator of this thread has given NCCL a call that is about this one, too.
+  void note_begun(std::string_view doing);
   // Whether NCCL is still taking the last work that it got. Until it has, it must not get more. Throws as check().
-  bool is_busy() const;
+  bool is_busy();
   // Throws an error that has happened meanwhile in NCCL's own threads.
   void check() const;
-  // As settle(), for what NCCL goes on with in the background even if `result` says that it succeeded. If that does not
-  // come to an end, it keeps `used`, which it may still write to, for as long as the communicator.
-  void settle_job(ncclResult_t result, std::shared_ptr<const void> used, std::string_view doing, WaitContext& wait);
   // settle() calls `look` while it polls. An exception from it ends settle().
   void on_wait(std::function<void()> look) { look_ = std::move(look); }
+  // In the blocking form, true if the thread is inside NCCL, which then gets nothing but a revoke.
+  bool is_inside() const noexcept { return launcher_ != nullptr && !launcher_->is_free(); }
   // Call it when work has become part of a graph. Such a communicator is not freed after an error: the graph reads from
   // it when the program destroys the graph.
   void note_graph() noexcept { has_graphs_ = true; }
@@ -80,22 +113,41 @@ class Communicator {
   struct Part;
   class Call;
 
+  // What NCCL makes of it: shared with the thread that connects it.
+  struct Made {
+    ncclComm_t comm = nullptr;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclUniqueId id{};
+    int rank = 0, size = 1;
+    std::shared_ptr<const std::string> name;  // see name_
+  };
+
   void configure(ncclConfig_t& config, const Membership& membership) const;
+  bool is_taking();
+  void throw_if_refused() const;
+  void take_handle() noexcept;
   // Both return those that have begun to end.
   static std::vector<Communicator*> begin_end(std::span<Communicator* const> all) noexcept;
   static std::vector<Communicator*> begin_revoke(std::span<Communicator* const> all, const Deadline& until) noexcept;
   void await_end(WaitContext& wait) noexcept;
   void leave() noexcept;
+  // `made`: of one that is being made.
+  void leave_to_thread(const std::shared_ptr<Made>& made) noexcept;
   ncclResult_t state() const noexcept;
 
   const NcclLibrary& nccl_;
   const GpuDevice& device_;
-  ncclComm_t comm_ = nullptr;          // null once it has ended, or is left to itself
-  bool connected_ = false;             // and not being ended: running work can be revoked
-  bool has_graphs_ = false;            // that may still be there
-  ncclResult_t ending_ = ncclSuccess;  // the result of begin_end() or begin_revoke()
-  bool ended_ = false;                 // as await_end() has found
-  bool is_left_ = false;               // something of it goes on, or has to stay
+  const std::shared_ptr<Launcher> launcher_;  // shared: see the constructor; null in the non-blocking form
+  std::shared_ptr<Made> made_;                // null once it is connected, or has ended
+  ncclComm_t comm_ = nullptr;                 // null before, once it has ended, or is left to itself
+  std::string doing_;                         // of the last call
+  ncclResult_t result_ = ncclSuccess;         // of the last call, as far as it is known
+  bool is_handed_over_ = false;               // the launcher has its result
+  bool connected_ = false;                    // and not being ended: running work can be revoked
+  bool has_graphs_ = false;                   // that may still be there
+  ncclResult_t ending_ = ncclSuccess;         // the result of begin_end() or begin_revoke()
+  bool ended_ = false;                        // as await_end() has found
+  bool is_left_ = false;                      // something of it goes on, or has to stay
   std::function<void()> look_;
   std::shared_ptr<const std::string> name_;  // shared: with the thread that ends it; NCCL keeps the pointer
   std::shared_ptr<const void> used_;         // shared: by a job of NCCL's, and by whoever has begun it

@@ -12,7 +12,7 @@ DeviceSet::DeviceSet(const CudaDriver& cuda, std::span<const int> devices, Prior
     : cuda_(cuda), priority_(priority), look_(std::move(look)) {
   for (const int ordinal : devices) {
     Gpu& gpu = gpus_.emplace_back();
-    gpu.device = std::make_unique<GpuDevice>(cuda, ordinal);
+    gpu.device = std::make_shared<const GpuDevice>(cuda, ordinal);
   }
 }
 
@@ -44,19 +44,16 @@ void DeviceSet::connect(const NcclLibrary& nccl, const Membership& first, WaitCo
     gpu.before = std::make_unique<GpuEvent>(cuda_);
     gpu.ended = std::make_unique<GpuEvent>(cuda_);
   }
+  const std::shared_ptr<Launcher> launcher = Communicator::make_launcher(nccl, *gpus_.front().device);
+  Together together(nccl);
+  Membership membership = first;
+  for (Gpu& gpu : gpus_) {
+    gpu.communicator = std::make_unique<Communicator>(nccl, *gpu.device, membership, launcher);
+    together.add(gpu.communicator->connection());
+    ++membership.rank;
+  }
   try {
-    if (const ncclResult_t opened = nccl.GroupStart(); opened != ncclSuccess)
-      throw Error(ErrorCode::internal,
-                  fmt::format("nccl: cannot connect several GPUs together: {}", nccl.GetErrorString(opened)));
-    Together together(nccl);
-    Membership membership = first;
-    for (Gpu& gpu : gpus_) {
-      gpu.communicator = std::make_unique<Communicator>(nccl, *gpu.device, membership);
-      ++membership.rank;
-    }
-    const ncclResult_t begun = together.end();
-    if (begun != ncclSuccess && begun != ncclInProgress)
-      throw gpus_.front().communicator->error_of(begun, "cannot connect the GPUs");
+    begin("cannot connect the GPUs", std::move(together));
     for (Gpu& gpu : gpus_) {
       gpu.communicator->on_wait([this] {
         look_();
@@ -82,22 +79,28 @@ bool DeviceSet::done() const {
   });
 }
 
+// One of them gives it for all.
+void DeviceSet::begin(std::string_view doing, Together together) {
+  gpus_.front().communicator->begin(doing, std::move(together));
+  for (Gpu& gpu : std::span(gpus_).subspan(1)) gpu.communicator->note_begun(doing);
+}
+
 void DeviceSet::run(std::string_view doing, const Issue& issue, WaitContext& wait) {
   for (Gpu& gpu : gpus_) {
     const GpuDevice::Scope scope(*gpu.device);
     gpu.before->record(CU_STREAM_LEGACY);
     gpu.before->hold_up(gpu.stream->get());
   }
-  const NcclLibrary& nccl = gpus_.front().communicator->nccl();
-  gpus_.front().communicator->settle(nccl.GroupStart(), doing, wait);
-  Together together(nccl);
+  Together together(gpus_.front().communicator->nccl());
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
-    Communicator& communicator = *gpus_[i].communicator;
-    const GpuDevice::Scope scope(*gpus_[i].device);
-    communicator.settle(issue(i, communicator.get(), gpus_[i].stream->get()), doing, wait);
+    const Gpu& gpu = gpus_[i];
+    together.add([device = gpu.device, call = issue(i, gpu.communicator->get(), gpu.stream->get())] {
+      const GpuDevice::Scope scope(*device);
+      return call();
+    });
   }
-  const ncclResult_t started = together.end();
-  for (Gpu& gpu : gpus_) gpu.communicator->settle(started, doing, wait);
+  begin(doing, std::move(together));
+  for (Gpu& gpu : gpus_) gpu.communicator->settle(wait);
   for (Gpu& gpu : gpus_) {
     const GpuDevice::Scope scope(*gpu.device);
     gpu.ended->record(gpu.stream->get());

@@ -37,20 +37,21 @@ class DeviceSet {
   // throw.
   void connect(const NcclLibrary& nccl, const Membership& first, WaitContext& wait);
 
-  // Gives NCCL the work for one GPU.
-  using Issue = std::function<ncclResult_t(std::size_t gpu, ncclComm_t comm, CUstream stream)>;
-  // Calls `issue` for every GPU, and waits until all work has ended. The work comes after what the default stream of
-  // each GPU has got so far. `doing` as in "cannot start the allreduce". Throws as connect().
+  // The work for one GPU.
+  using Issue = std::function<NcclCall(std::size_t gpu, ncclComm_t comm, CUstream stream)>;
+  // Gives NCCL what `issue` says for every GPU, and waits until all work has ended. The work comes after what the
+  // default stream of each GPU has got so far. `doing` as in "cannot start the allreduce". Throws as connect().
   void run(std::string_view doing, const Issue& issue, WaitContext& wait);
 
  private:
   struct Gpu {
-    std::unique_ptr<GpuDevice> device;
+    std::shared_ptr<const GpuDevice> device;  // shared: with calls of NCCL's
     std::unique_ptr<GpuStream> stream;
     std::unique_ptr<GpuEvent> before, ended;
     std::unique_ptr<Communicator> communicator;
   };
 
+  void begin(std::string_view doing, Together together);
   void check() const;
   bool done() const;
 

@@ -88,6 +88,8 @@ class Communicator::Call {
 std::vector<Communicator*> Communicator::begin_end(All all) noexcept {
   std::vector<Communicator*> some;
   for (Communicator* const one : all) {
+    if (one->is_inside()) continue;
+    one->take_handle();
     one->connected_ = false;
     if (one->comm_ != nullptr) some.push_back(one);
   }
@@ -120,32 +122,50 @@ std::vector<Communicator*> Communicator::begin_revoke(All all, const Deadline& u
 void Communicator::await_end(WaitContext& wait) noexcept {
   if (comm_ == nullptr) return;
   try {
-    look_ = nullptr;
-    // In a group, it succeeds before it has begun.
-    settle(ending_ == ncclSuccess ? ncclInProgress : ending_, "cannot end the communicator", wait);
-    ended_ = true;
+    // In a group, it succeeds before it has begun. In the blocking form, it has been done, and what was inside comes
+    // out.
+    if (launcher_ == nullptr && ending_ == ncclSuccess) ending_ = ncclInProgress;
+    for (PollPause pause; is_inside() || ending_ == ncclInProgress; pause(wait)) {
+      if (ending_ == ncclInProgress) ending_ = state();
+    }
+    ended_ = ending_ == ncclSuccess;
   } catch (const std::exception&) {  // nobody is told: the group has ended
   }
 }
 
-// With what NCCL has pointers to.
+// With what NCCL has pointers to. A thread that is inside aborts it when it comes out after all: nobody else uses it.
 void Communicator::leave() noexcept {
+  if (is_inside() && !has_graphs_) leave_to_thread(made_);
   comm_ = nullptr;
+  made_.reset();
   is_left_ = true;
   leave_content_behind(name_);
   leave_content_behind(used_);
 }
 
-// NCCL's last call for each of them.
+void Communicator::leave_to_thread(const std::shared_ptr<Made>& made) noexcept {
+  try {
+    launcher_->at_end([&nccl = nccl_, comm = comm_, made] {
+      const ncclComm_t left = comm != nullptr || made == nullptr ? comm : made->comm;
+      if (left != nullptr) nccl.CommAbort(left);
+    });
+  } catch (const std::exception&) {  // no memory: it stays
+  }
+}
+
+// NCCL's last call for each of them. It would free what a thread uses that is still inside.
 void finish(All all, Communicator::Last last) noexcept {
   std::vector<Communicator*> some;
   for (Communicator* const one : all) {
+    one->take_handle();
+    if (one->is_inside()) one->leave();
     if (one->comm_ != nullptr) some.push_back(one);
   }
   Communicator::Call call(some, [last](const NcclLibrary& nccl, ncclComm_t comm) { return (nccl.*last)(comm); });
   const bool ended = call.ends_within(kFarewell);
   for (Communicator* const one : some) {
     one->comm_ = nullptr;
+    one->made_.reset();
     one->used_.reset();  // the thread has it, too
     one->is_left_ = !ended;
   }

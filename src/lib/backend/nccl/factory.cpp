@@ -115,6 +115,7 @@ class Factory final : public BackendFactory {
                                   .priority = request.is_high_priority_stream ? Priority::highest : Priority::normal};
     std::optional<Error> problem;  // told only now, as the others wait for what this rank brings
     try {
+      require_form();
       place.settings = settings_of(request, nccl);
     } catch (const Error& error) {
       problem = Error(error.code(), error.message(), request.group, request.rank);
@@ -147,9 +148,10 @@ class Factory final : public BackendFactory {
     const GpuDevice::Scope scope(*device);
     std::unique_ptr<Communicator> communicator;
     try {
-      communicator = std::make_unique<Communicator>(nccl, *device, membership);
+      communicator =
+          std::make_unique<Communicator>(nccl, *device, membership, Communicator::make_launcher(nccl, *device));
       communicator->on_wait([&meeting] { meeting.check(); });
-      communicator->await_connection(wait);
+      communicator->connect(wait);
       communicator->on_wait(nullptr);
     } catch (const Error& error) {
       // All have this deadline, and see an abort: each finds by itself for whom it has waited.
@@ -171,6 +173,12 @@ class Factory final : public BackendFactory {
   void require_available(const ConnectRequest& request) const {
     if (const auto reason = unavailable_reason())
       throw Error(ErrorCode::unavailable, *reason, request.group, request.rank);
+  }
+
+  void require_form() const {
+    const std::string form = environment_("COL_NCCL_BLOCKING").value_or("off");
+    if (form != "off" && form != "on")
+      throw Error(ErrorCode::invalid_argument, fmt::format("COL_NCCL_BLOCKING is '{}'; it is off or on", form));
   }
 
   Settings settings_of(const ConnectRequest& request, const NcclLibrary& nccl) const {

@@ -1,7 +1,6 @@
 #include "backend/nccl/multi_channel.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -22,47 +21,62 @@ ncclResult_t for_blocks(std::size_t blocks, Call call) {
   return result;
 }
 
-// What one GPU does in a collective: as ncclGroupEnd() will start it on all of them.
-struct Part {
-  const NcclLibrary& nccl;
-  const MultiRequest& request;
-  std::size_t gpu;     // of this rank's
-  std::size_t flat;    // its flat rank
-  std::size_t blocks;  // flat ranks
-  ncclComm_t comm;
-  CUstream stream;
-  ncclRedOp_t op;
-  NcclArray data = to_nccl(request.dtype, request.count);
+// The tensors of one GPU.
+template <class View>
+std::vector<View> of_gpu(std::span<const View> all, std::size_t gpus, std::size_t gpu) {
+  const std::size_t each = all.size() / gpus;
+  const auto some = all.subspan(gpu * each, each);
+  return {some.begin(), some.end()};
+}
 
-  ncclResult_t allreduce() const { return nccl.AllReduce(in(), out(), data.count, data.type, op, comm, stream); }
+// What one GPU does in a collective, with copies of all that it needs.
+struct Part {
+  Part(const NcclLibrary& library, const MultiRequest& request, std::size_t gpu)
+      : nccl(library),
+        in(of_gpu(request.in, request.devices.size(), gpu)),
+        out(of_gpu(request.out, request.devices.size(), gpu)),
+        root(request.root),
+        data(to_nccl(request.dtype, request.count)) {}
+
+  const NcclLibrary& nccl;
+  std::vector<ConstTensorView> in;
+  std::vector<TensorView> out;
+  int root;
+  NcclArray data;
+  std::size_t flat = 0;    // its flat rank
+  std::size_t blocks = 0;  // flat ranks
+  ncclComm_t comm = nullptr;
+  CUstream stream = nullptr;
+  std::optional<Operator> own_op = {};  // of a collective that reduces
+
+  ncclResult_t allreduce() const {
+    return nccl.AllReduce(first_in(), first_out(), data.count, data.type, op(), comm, stream);
+  }
   ncclResult_t reduce() const {
-    return nccl.Reduce(in(), out(), data.count, data.type, op, request.root, comm, stream);
+    return nccl.Reduce(first_in(), first_out(), data.count, data.type, op(), root, comm, stream);
   }
   ncclResult_t broadcast() const {
-    return nccl.Broadcast(in(), out(), data.count, data.type, request.root, comm, stream);
+    return nccl.Broadcast(first_in(), first_out(), data.count, data.type, root, comm, stream);
   }
   ncclResult_t allgather() const {
-    if (request.out.size() == request.devices.size())
-      return nccl.AllGather(in(), out(), data.count, data.type, comm, stream);
+    if (out.size() == 1) return nccl.AllGather(first_in(), first_out(), data.count, data.type, comm, stream);
     // Each block goes straight to its place; NCCL runs them as one.
     return for_blocks(blocks, [&](std::size_t block) {
-      return nccl.Broadcast(in(), out(block), data.count, data.type, static_cast<int>(block), comm, stream);
+      return nccl.Broadcast(first_in(), out[block].data, data.count, data.type, static_cast<int>(block), comm, stream);
     });
   }
   ncclResult_t reduce_scatter() const {
-    if (request.in.size() == request.devices.size())
-      return nccl.ReduceScatter(in(), out(), data.count, data.type, op, comm, stream);
+    if (in.size() == 1) return nccl.ReduceScatter(first_in(), first_out(), data.count, data.type, op(), comm, stream);
     return for_blocks(blocks, [&](std::size_t block) {
-      return nccl.Reduce(in(block), block == flat ? out() : nullptr, data.count, data.type, op, static_cast<int>(block),
-                         comm, stream);
+      return nccl.Reduce(in[block].data, block == flat ? first_out() : nullptr, data.count, data.type, op(),
+                         static_cast<int>(block), comm, stream);
     });
   }
 
  private:
-  const void* in() const { return request.in[gpu].data; }
-  void* out() const { return request.out[gpu].data; }
-  const void* in(std::size_t block) const { return request.in[gpu * blocks + block].data; }
-  void* out(std::size_t block) const { return request.out[gpu * blocks + block].data; }
+  const void* first_in() const { return in.front().data; }
+  void* first_out() const { return out.front().data; }
+  ncclRedOp_t op() const { return *own_op; }
 };
 
 struct MultiRow {
@@ -259,14 +273,16 @@ void NcclMultiChannel::run_collective(const MultiRequest& request, WaitContext& 
   const std::size_t gpus = set.size();
   const std::size_t blocks = gpus * static_cast<std::size_t>(place_.size);
   const std::size_t first = gpus * static_cast<std::size_t>(place_.rank);
-  std::deque<Operator> operators;
-  for (std::size_t i = 0; i < gpus && row_of(request.collective).reduces(); ++i)
-    operators.emplace_back(set.communicator(i), request.op, request.dtype);
   set.run(
       fmt::format("cannot start the {}", to_string(request.collective)),
-      [&](std::size_t gpu, ncclComm_t comm, CUstream stream) {
-        const ncclRedOp_t op = operators.empty() ? ncclSum : operators[gpu].get();
-        return (Part{nccl_, request, gpu, first + gpu, blocks, comm, stream, op}.*row.start)();
+      [&](std::size_t gpu, ncclComm_t comm, CUstream stream) -> NcclCall {
+        Part part(nccl_, request, gpu);
+        part.flat = first + gpu;
+        part.blocks = blocks;
+        part.comm = comm;
+        part.stream = stream;
+        if (row_of(request.collective).reduces()) part.own_op.emplace(set.communicator(gpu), request.op, request.dtype);
+        return [start = row.start, part = std::move(part)] { return (part.*start)(); };
       },
       wait);
 }
@@ -277,10 +293,14 @@ void NcclMultiChannel::run_message(const MultiRequest& request, WaitContext& wai
   const NcclArray data = to_nccl(request.dtype, request.count);
   set.run(
       "cannot start the message",
-      [&](std::size_t /*gpu*/, ncclComm_t comm, CUstream stream) {
-        return request.collective == Collective::send
-                   ? nccl_.Send(request.in.front().data, data.count, data.type, peer, comm, stream)
-                   : nccl_.Recv(request.out.front().data, data.count, data.type, peer, comm, stream);
+      [&](std::size_t /*gpu*/, ncclComm_t comm, CUstream stream) -> NcclCall {
+        const bool sends = request.collective == Collective::send;
+        const void* const from = sends ? request.in.front().data : nullptr;
+        void* const to = sends ? nullptr : request.out.front().data;
+        return [&nccl = nccl_, sends, from, to, data, peer, comm, stream] {
+          return sends ? nccl.Send(from, data.count, data.type, peer, comm, stream)
+                       : nccl.Recv(to, data.count, data.type, peer, comm, stream);
+        };
       },
       wait);
 }

@@ -1,6 +1,7 @@
 #include "backend/nccl/native.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -104,17 +105,17 @@ void Native::run_together(std::span<const Request* const> requests, CUstream str
   for (const Request* const request : requests) check(*request);
   const Call first = call_of(*requests.front());
   const std::vector<ConstTensorView> kept = keep_inputs(requests, first);
-  start(first, first.nccl.GroupStart());
   Together together(first.nccl);
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    const Call call = call_of(*requests[i]);
+    Call call = call_of(*requests[i]);
+    call.together = &together;
     if (folds(call.request)) continue;
     if (!kept[i].empty())
       alltoall_from(call, kept[i]);
     else
       run_row(call);
   }
-  start(first, together.end());
+  start(first, std::move(together));
   if (std::ranges::any_of(kept, [](const ConstTensorView& view) { return !view.empty(); }))
     scratch_free_->record(stream);
   for (const Request* const request : requests) {
@@ -144,8 +145,8 @@ std::vector<ConstTensorView> Native::keep_inputs(std::span<const Request* const>
   return kept;
 }
 
-void Native::start(const Call& call, ncclResult_t result) const {
-  communicator_.settle(result, fmt::format("cannot start the {}", to_string(call.request.collective)), call.wait);
+std::string Native::doing(const Call& call) {
+  return fmt::format("cannot start the {}", to_string(call.request.collective));
 }
 
 void Native::release() noexcept {
@@ -195,21 +196,21 @@ void Native::allreduce(const Call& call) {
   const Request& r = call.request;
   const Operator op(communicator_, r.op, r.in.dtype);
   const auto [count, type] = to_nccl(r.in.dtype, r.in.count);
-  start(call, call.nccl.AllReduce(r.in.data, r.out.data, count, type, op.get(), call.comm, call.stream));
+  start(call, call.nccl.AllReduce, r.in.data, r.out.data, count, type, op, call.comm, call.stream);
 }
 
 void Native::reduce(const Call& call) {
   const Request& r = call.request;
   const Operator op(communicator_, r.op, r.in.dtype);
   const auto [count, type] = to_nccl(r.in.dtype, r.in.count);
-  start(call, call.nccl.Reduce(r.in.data, r.out.data, count, type, op.get(), r.root, call.comm, call.stream));
+  start(call, call.nccl.Reduce, r.in.data, r.out.data, count, type, op, r.root, call.comm, call.stream);
 }
 
 void Native::reduce_scatter(const Call& call) {
   const Request& r = call.request;
   const Operator op(communicator_, r.op, r.in.dtype);
   const auto [count, type] = to_nccl(r.in.dtype, r.out.count);
-  start(call, call.nccl.ReduceScatter(r.in.data, r.out.data, count, type, op.get(), call.comm, call.stream));
+  start(call, call.nccl.ReduceScatter, r.in.data, r.out.data, count, type, op, call.comm, call.stream);
 }
 
 // ---- Without
@@ -217,13 +218,13 @@ void Native::reduce_scatter(const Call& call) {
 void Native::broadcast(const Call& call) {
   const Request& r = call.request;
   const auto [count, type] = to_nccl(r.out.dtype, r.out.count);
-  start(call, call.nccl.Broadcast(r.out.data, r.out.data, count, type, r.root, call.comm, call.stream));
+  start(call, call.nccl.Broadcast, r.out.data, r.out.data, count, type, r.root, call.comm, call.stream);
 }
 
 void Native::allgather(const Call& call) {
   const Request& r = call.request;
   const auto [count, type] = to_nccl(r.in.dtype, r.in.count);
-  start(call, call.nccl.AllGather(r.in.data, r.out.data, count, type, call.comm, call.stream));
+  start(call, call.nccl.AllGather, r.in.data, r.out.data, count, type, call.comm, call.stream);
 }
 
 void Native::allgatherv(const Call& call) {
@@ -251,7 +252,7 @@ void Native::gather(const Call& call) {
   const Request& r = call.request;
   const auto [count, type] = to_nccl(r.in.dtype, r.in.count);
   if (!row_of(r.collective).has_counts() && call.nccl.Gather != nullptr)
-    return start(call, call.nccl.Gather(r.in.data, r.out.data, count, type, r.root, call.comm, call.stream));
+    return start(call, call.nccl.Gather, r.in.data, r.out.data, count, type, r.root, call.comm, call.stream);
   const RootedCounts counts = rooted_counts(r, r.out_counts, r.in.count);
   exchange(call, blocks_of(r.in, counts.elsewhere), blocks_of(r.out, counts.at_root));
 }
@@ -260,7 +261,7 @@ void Native::scatter(const Call& call) {
   const Request& r = call.request;
   const auto [count, type] = to_nccl(r.out.dtype, r.out.count);
   if (!row_of(r.collective).has_counts() && call.nccl.Scatter != nullptr)
-    return start(call, call.nccl.Scatter(r.in.data, r.out.data, count, type, r.root, call.comm, call.stream));
+    return start(call, call.nccl.Scatter, r.in.data, r.out.data, count, type, r.root, call.comm, call.stream);
   const RootedCounts counts = rooted_counts(r, r.in_counts, r.out.count);
   exchange(call, blocks_of(r.in, counts.at_root), blocks_of(r.out, counts.elsewhere));
 }
@@ -289,15 +290,16 @@ void Native::alltoall_from(const Call& call, ConstTensorView in) const {
     return exchange(call, blocks_of(in, r.in_counts), blocks_of(r.out, r.out_counts));
   const auto [count, type] = to_nccl(in.dtype, in.count / n);
   if (call.nccl.AlltoAll != nullptr)
-    return start(call, call.nccl.AlltoAll(in.data, r.out.data, count, type, call.comm, call.stream));
+    return start(call, call.nccl.AlltoAll, in.data, r.out.data, count, type, call.comm, call.stream);
   const std::vector<std::size_t> counts(n, in.count / n);
   exchange(call, blocks_of(in, counts), blocks_of(r.out, counts));
 }
 
 // Sends to[r] to rank r, and receives from[r] from it; what is empty is not sent. One's own is copied.
 void Native::exchange(const Call& call, std::span<const ConstTensorView> to, std::span<const TensorView> from) const {
-  start(call, call.nccl.GroupStart());
-  Together together(call.nccl);
+  Together own(call.nccl);
+  Call part = call;
+  if (part.together == nullptr) part.together = &own;
   for (int peer = 0; peer < size_; ++peer) {
     const ConstTensorView& source = to[static_cast<std::size_t>(peer)];
     const TensorView& target = from[static_cast<std::size_t>(peer)];
@@ -306,16 +308,16 @@ void Native::exchange(const Call& call, std::span<const ConstTensorView> to, std
       continue;
     }
     const NcclArray sent = to_nccl(source.dtype, source.count), received = to_nccl(target.dtype, target.count);
-    if (!source.empty()) start(call, call.nccl.Send(source.data, sent.count, sent.type, peer, call.comm, call.stream));
+    if (!source.empty()) start(part, call.nccl.Send, source.data, sent.count, sent.type, peer, call.comm, call.stream);
     if (!target.empty())
-      start(call, call.nccl.Recv(target.data, received.count, received.type, peer, call.comm, call.stream));
+      start(part, call.nccl.Recv, target.data, received.count, received.type, peer, call.comm, call.stream);
   }
-  start(call, together.end());
+  if (!own.empty()) start(call, std::move(own));
 }
 
 // NCCL has none: a sum of one byte ends nowhere before it has begun everywhere.
 void Native::barrier(const Call& call) {
-  start(call, call.nccl.AllReduce(byte_->get(), byte_->get(), 1, ncclInt8, ncclSum, call.comm, call.stream));
+  start(call, call.nccl.AllReduce, byte_->get(), byte_->get(), 1, ncclInt8, ncclSum, call.comm, call.stream);
 }
 
 }  // namespace col::nccl_backend

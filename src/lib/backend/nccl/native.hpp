@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <col/request.hpp>
@@ -48,6 +50,7 @@ class Native {
     WaitContext& wait;
     const NcclLibrary& nccl;
     ncclComm_t comm;
+    Together* together = nullptr;  // what is started with others; null for what is started by itself
   };
   struct Piece;  // of a fold
   static constexpr std::string_view kFold = "fold";
@@ -73,7 +76,17 @@ class Native {
   void alltoall_from(const Call& call, ConstTensorView in) const;
   void barrier(const Call& call);
   RootedCounts rooted_counts(const Request& request, std::span<const std::size_t> counts, std::size_t block) const;
-  void start(const Call& call, ncclResult_t result) const;
+  static std::string doing(const Call& call);
+  // Starts a function of NCCL's, or gives it to what the call is started with. Copies the arguments, as the function
+  // may be called later.
+  template <class Function, class... Arguments>
+  void start(const Call& call, Function function, Arguments... arguments) const {
+    auto nccl_call = [function = std::move(function), arguments...] { return function(arguments...); };
+    if (call.together != nullptr)
+      call.together->add(std::move(nccl_call));
+    else
+      communicator_.give(doing(call), std::move(nccl_call), call.wait);
+  }
   void exchange(const Call& call, std::span<const ConstTensorView> to, std::span<const TensorView> from) const;
   void copy(const Call& call, const void* from, void* to, std::size_t bytes) const;
   void* take_scratch(const Call& call, std::size_t bytes);

@@ -208,7 +208,9 @@ const std::uint64_t* Native::gather_factors(const Call& call, std::uint64_t* fac
     cuda.check(cuda.MemsetD32Async(place, static_cast<std::uint32_t>(own >> (32 * half)), 1, call.stream),
                "cannot set the factor of a scaled sum");
   }
-  start(call, call.nccl.AllGather(factors + rank_, factors, 1, ncclUint64, call.comm, call.stream));
+  start(call, [&nccl = call.nccl, factors, own_factor = factors + rank_, comm = call.comm, stream = call.stream] {
+    return nccl.AllGather(own_factor, factors, 1, ncclUint64, comm, stream);
+  });
   return factors;
 }
 

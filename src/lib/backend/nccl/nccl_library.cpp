@@ -62,15 +62,21 @@ std::string interfaces_of(const std::string& list) {
   return all;
 }
 
-// It wins over what a communicator is told: NCCL would wait inside its calls, for a rank that may never come.
-void require_no_blocking(const backend::Module::Environment& environment) {
-  const std::string told = environment("NCCL_COMM_BLOCKING").value_or("");
-  if (std::strtol(told.c_str(), nullptr, 0) != 1) return;
-  throw Error(
-      ErrorCode::unavailable,
-      fmt::format("NCCL_COMM_BLOCKING={} makes NCCL wait inside its calls, where no deadline of col's holds and a "
-                  "rank that never calls hangs all; unset it",
-                  told));
+// It wins over what a communicator is told: NCCL would wait inside its calls, for a rank that may never come, where col
+// thinks that it does not; or the other way round.
+void require_own_form(const backend::Module::Environment& environment, bool is_blocking) {
+  const auto told = environment("NCCL_COMM_BLOCKING");
+  if (!told) return;
+  const long form = std::strtol(told->c_str(), nullptr, 0);
+  if (form == 1 && !is_blocking)
+    throw Error(
+        ErrorCode::unavailable,
+        fmt::format("NCCL_COMM_BLOCKING={} makes NCCL wait inside its calls, where no deadline of col's holds and a "
+                    "rank that never calls hangs all; unset it, or set COL_NCCL_BLOCKING=on, too",
+                    *told));
+  if (form == 0 && is_blocking)
+    throw Error(ErrorCode::unavailable,
+                fmt::format("NCCL_COMM_BLOCKING={} contradicts COL_NCCL_BLOCKING=on; unset one of them", *told));
 }
 
 std::string text_of(int version) {
@@ -82,11 +88,28 @@ std::string text_of(int version) {
 NcclLibrary::NcclLibrary(const backend::Module::Environment& environment)
     : library("NCCL", candidates(environment)),
       is_told_to_share(environment("NCCL_MULTI_RANK_GPU_ENABLE") == "1"),
-      has_most_ctas(environment("NCCL_MAX_CTAS").has_value()) {
-  require_no_blocking(environment);
+      has_most_ctas(environment("NCCL_MAX_CTAS").has_value()),
+      is_blocking(environment("COL_NCCL_BLOCKING") == "on") {
+  require_own_form(environment, is_blocking);
   // NCCL reads its own variables alone, at its first call.
   const std::string interfaces = interfaces_of(environment("COL_SOCKET_IFNAME").value_or(""));
   if (!interfaces.empty() && !environment("NCCL_SOCKET_IFNAME")) ::setenv("NCCL_SOCKET_IFNAME", interfaces.c_str(), 0);
+}
+
+namespace {
+
+bool is_refusal(ncclResult_t result) {
+  return result != ncclSuccess && result != ncclInProgress;
+}
+
+}  // namespace
+
+ncclResult_t Together::operator()() const {
+  ncclResult_t result = nccl_.GroupStart();
+  if (is_refusal(result)) return result;
+  for (std::size_t i = 0; i < calls_.size() && !is_refusal(result); ++i) result = calls_[i]();
+  const ncclResult_t ended = nccl_.GroupEnd();
+  return is_refusal(result) ? result : ended;
 }
 
 int NcclLibrary::require_version() const {

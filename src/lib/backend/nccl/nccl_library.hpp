@@ -4,8 +4,11 @@
 #include <nccl.h>
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <col/channel.hpp>
 
@@ -77,6 +80,8 @@ struct NcclLibrary {
   // Settings from the environment, which NCCL reads by itself.
   bool is_told_to_share = false;  // NCCL_MULTI_RANK_GPU_ENABLE=1
   bool has_most_ctas = false;     // NCCL_MAX_CTAS
+  // COL_NCCL_BLOCKING=on: communicators wait inside of their calls, which a Launcher makes.
+  bool is_blocking = false;
 
  private:
   static constexpr int kComparesUuids = 23003;
@@ -88,26 +93,22 @@ struct NcclLibrary {
   }
 };
 
-// NCCL starts together what it gets between ncclGroupStart() and ncclGroupEnd(). Made after a successful GroupStart().
-// If an error made a thread leave the group open, NCCL would hold back everything that the thread gives it later, for
-// any communicator.
+// Calls of NCCL's. It owns what it uses: the thread that makes them may be left behind.
+using NcclCall = std::function<ncclResult_t()>;
+
+// Calls that NCCL starts together: they are made by one thread, between ncclGroupStart() and ncclGroupEnd().
 class Together {
  public:
   explicit Together(const NcclLibrary& nccl) : nccl_(nccl) {}
-  ~Together() {
-    if (open_) nccl_.GroupEnd();
-  }
-  Together(const Together&) = delete;
-  Together& operator=(const Together&) = delete;
-
-  ncclResult_t end() {
-    open_ = false;
-    return nccl_.GroupEnd();
-  }
+  void add(NcclCall call) { calls_.push_back(std::move(call)); }
+  bool empty() const noexcept { return calls_.empty(); }
+  // Makes them, up to the first that is refused. If a thread left a group open, NCCL would hold back everything that
+  // the thread gives it later, for any communicator.
+  ncclResult_t operator()() const;
 
  private:
   const NcclLibrary& nccl_;
-  bool open_ = true;
+  std::vector<NcclCall> calls_;
 };
 
 }  // namespace col::nccl_backend

@@ -81,21 +81,19 @@ static_assert(std::endian::native == std::endian::little);
 
 }  // namespace
 
-Operator::Operator(const Communicator& communicator, const Op& op, DType dtype) : communicator_(communicator) {
+Operator::Operator(const Communicator& communicator, const Op& op, DType dtype) {
   require(op, dtype);
-  if (op.kind() == Op::Kind::premul_sum) {
-    std::uint64_t scale = to_element(op.scale(), dtype);
-    const ncclResult_t result = communicator.nccl().RedOpCreatePreMulSum(&op_, &scale, to_nccl(dtype, 1).type,
-                                                                         ncclScalarHostImmediate, communicator.get());
-    if (result != ncclSuccess) throw communicator.error_of(result, "cannot make the operator of a scaled sum");
-    made_ = true;
+  if (op.kind() != Op::Kind::premul_sum) {
+    op_ = *to_nccl(op);
     return;
   }
-  op_ = *to_nccl(op);
-}
-
-Operator::~Operator() {
-  if (made_) communicator_.nccl().RedOpDestroy(op_, communicator_.get());
+  const NcclLibrary& nccl = communicator.nccl();
+  const ncclComm_t comm = communicator.get();
+  std::uint64_t scale = to_element(op.scale(), dtype);
+  const ncclResult_t result =
+      nccl.RedOpCreatePreMulSum(&op_, &scale, to_nccl(dtype, 1).type, ncclScalarHostImmediate, comm);
+  if (result != ncclSuccess) throw communicator.error_of(result, "cannot make the operator of a scaled sum");
+  made_ = {nullptr, [&nccl, comm, made = op_](const void*) { nccl.RedOpDestroy(made, comm); }};
 }
 
 void Operator::require(const Op& op, DType dtype) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include <col/types.hpp>
@@ -33,24 +34,20 @@ std::optional<ncclRedOp_t> to_nccl(const Op& op) noexcept;
 // A whole number modulo 2^64: the factor of integers, in their own width.
 std::uint64_t wrapped(double whole) noexcept;
 
-// A reduce op as NCCL's operator, for one call on one communicator: the operator of a scaled sum is made for it. It
-// must outlive the start of the call.
+// A reduce op as NCCL's operator, for one call on one communicator: the operator of a scaled sum is made for it. It, or
+// a copy of it, must outlive the start of the call, and none the communicator.
 class Operator {
  public:
   // Throws unavailable for operators that NCCL does not have: bitwise operators and user's functions.
   Operator(const Communicator& communicator, const Op& op, DType dtype);
-  ~Operator();
-  Operator(const Operator&) = delete;
-  Operator& operator=(const Operator&) = delete;
-  ncclRedOp_t get() const noexcept { return op_; }
+  operator ncclRedOp_t() const noexcept { return op_; }  // NOLINT(google-explicit-constructor)
 
   // Throws what the constructor would throw if NCCL does not have the operator.
   static void require(const Op& op, DType dtype);
 
  private:
-  const Communicator& communicator_;
   ncclRedOp_t op_ = ncclSum;
-  bool made_ = false;
+  std::shared_ptr<const void> made_;  // shared by copies: the last one ends it; null if NCCL has it anyway
 };
 
 }  // namespace col::nccl_backend

@@ -22,7 +22,7 @@ constexpr auto kPause = std::chrono::microseconds(50);
 constexpr int kDefaultWindow = 0;  // as ncclCommWindowRegister() calls its flags
 
 // True if it is taking what it got before: it gets nothing meanwhile.
-bool is_busy(const Communicator& communicator) noexcept {
+bool is_busy(Communicator& communicator) noexcept {
   try {
     return communicator.get() != nullptr && communicator.is_busy();
   } catch (const std::exception&) {  // an error of NCCL's: it takes nothing any more
@@ -31,15 +31,16 @@ bool is_busy(const Communicator& communicator) noexcept {
 }
 
 // NCCL may wait for the peers to take what it got, so not for ever; and without the lock, because a peer may be a
-// thread that moves this rank on before it goes on itself.
-void leave_window(const NcclLibrary& nccl, NcclUse& use, NcclLibrary::Window window) {
+// thread that moves this rank on before it goes on itself. False: it stays, as a thread is inside NCCL.
+bool leave_window(const NcclLibrary& nccl, NcclUse& use, NcclLibrary::Window window) {
   for (const Deadline until = Deadline::after(kFreeing);;) {
     {
       const NcclUse::Inside inside(use);
-      if (use.communicator == nullptr || use.communicator->get() == nullptr) return;
+      if (use.communicator == nullptr || use.communicator->get() == nullptr) return true;
+      if (until.expired() && use.communicator->is_inside()) return false;
       if (until.expired() || !is_busy(*use.communicator)) {
         nccl.CommWindowDeregister(use.communicator->get(), window);
-        return;
+        return true;
       }
     }
     core::sleep_for(kPause);
@@ -88,8 +89,7 @@ WindowMemory::~WindowMemory() {
       try {
         const GpuDevice::Scope scope(*device);
         const BesideCaptures beside(device->cuda());
-        if (window != nullptr) leave_window(nccl, *use, window);
-        nccl.MemFree(memory);
+        if (window == nullptr || leave_window(nccl, *use, window)) nccl.MemFree(memory);
       } catch (const std::exception&) {  // the driver is shutting down, and takes it back
       }
     });
@@ -102,9 +102,12 @@ void WindowMemory::make_window(const std::shared_ptr<WindowMemory>& memory, Comm
   const NcclLibrary& nccl = communicator.nccl();
   if (nccl.CommWindowRegister == nullptr) return;
   wait.describe("the ranks to register memory with NCCL");
-  const ncclResult_t begun =
-      nccl.CommWindowRegister(communicator.get(), memory->memory_, memory->bytes_, &memory->window_, kDefaultWindow);
-  communicator.settle_job(begun, memory, "cannot register memory", wait);
+  communicator.give_job(
+      "cannot register memory",
+      [&nccl, comm = communicator.get(), memory] {
+        return nccl.CommWindowRegister(comm, memory->memory_, memory->bytes_, &memory->window_, kDefaultWindow);
+      },
+      memory, wait);
   memory->is_window_ = true;
 }
 
