@@ -6,8 +6,8 @@ set -euo pipefail
 take "$1"
 
 # 1: begins beside calls that are in flight. 2: does not count the call.
-plant 'if (head_ != nullptr || !queue_.empty() || conflict_) return false;' \
-  'if ((!FAULT && (head_ != nullptr || !queue_.empty())) || conflict_) return false;'
+plant 'return head_ == nullptr && queue_.empty() && !conflict_ &&' \
+  'return (FAULT || (head_ == nullptr && queue_.empty())) && !conflict_ &&'
 plant $'  ++made_;\n  begun_ = prepared.request;' $'  if (!FAULT) ++made_;\n  begun_ = prepared.request;'
 # 3: forgets that the call has begun. 4: remembers it for ever.
 plant $'  begun_ = prepared.request;\n' $'  if (!FAULT) begun_ = prepared.request;\n'
