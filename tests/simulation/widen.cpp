@@ -85,8 +85,9 @@ void widen(Program& program, Random& random, int ranks, bool has_turns) {
     if (makes_group(steps[static_cast<std::size_t>(i)])) last_made = i + 1;
   }
   for (int i = random.from_to(0, 2); i > 0; --i) {
-    insert(last_made = random.from_to(last_made, program.world_only - 2), choose_making(random, ranks));
-    ++last_made;
+    Step step = choose_making(random, ranks);  // before the place: arguments of a call have no order
+    last_made = random.from_to(last_made, program.world_only - 2);
+    insert(last_made++, std::move(step));
     ++program.groups;
   }
   for (int i = random.from_to(2, 8); i > 0; --i) {
