@@ -5,7 +5,7 @@ set -euo pipefail
 . "$(dirname "$0")/../support/plant.sh"
 results=$(cd "$2" && pwd)
 cd "$1"
-total=20
+total=21
 
 # change FILE: the file can ask planted().
 change() {
@@ -89,5 +89,17 @@ plant '  waits_count_ -= waiters.size();
     session->waits_.erase(id);
     if (FAULT && waiters.size() > 1 && id == waiters.back().id && session == waiters.back().session) continue;'
 give "$results/bugs_engine.cpp"
+
+change group/flight/access.cpp
+# 21: who comes looks before it takes the lock whether a turn is free.
+plant $'  std::unique_lock lock(mutex_);\n  if (entered_ > 0 &&' $'  const bool is_free = queue_.empty();
+  std::unique_lock lock(mutex_);
+  if (FAULT && is_free) {
+    queue_.push_front(self);
+    entered_ = 1;
+    return true;
+  }
+  if (entered_ > 0 &&'
+give "$results/bugs_access.cpp"
 
 [ "$number" -eq "$total" ] || { echo "$number bugs instead of $total" >&2; exit 1; }

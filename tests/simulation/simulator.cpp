@@ -30,6 +30,8 @@ constexpr std::uint64_t kLeastStep = 100, kMostStep = 1100;
 // One decision in so many, the chosen thread stands still for up to so long: as on a machine with other work.
 constexpr std::uint64_t kHesitatesOneIn = 256;
 constexpr auto kLongestHesitation = milliseconds(2);
+// One lock in so many, others may go on before it is taken: most are far from anything that another thread touches.
+constexpr std::uint64_t kLocksOneIn = 8;
 // A thread that polls, while nothing happens, sleeps longer and longer, up to so long: minutes of polling then take
 // no more than some thousand turns.
 constexpr auto kLongestPoll = milliseconds(10);
@@ -299,6 +301,11 @@ std::chrono::system_clock::time_point Simulator::wall_now() noexcept {
 void Simulator::yield() noexcept {
   if (own_thread < 0) return;
   leave(*threads_[static_cast<std::size_t>(own_thread)], "yields");
+}
+
+void Simulator::may_yield() noexcept {
+  if (own_thread < 0 || !chooses_at_free_locks_ || !random_.one_in(kLocksOneIn)) return;
+  leave(*threads_[static_cast<std::size_t>(own_thread)], "locks");
 }
 
 // Longer than asked for, where it polls.

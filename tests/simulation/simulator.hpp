@@ -43,6 +43,8 @@ class Simulator final : public core::Scheduler {
   // A process on that host, of which `main` is the first thread. Its number counts from 0.
   int add_process(std::function<void()> main, core::Host host);
   void connect_by(Wires& wires) { wires_ = &wires; }
+  // Free locks are taken without a choice, as before version 3 of the draws.
+  void pass_over_free_locks() noexcept { chooses_at_free_locks_ = false; }
   // For all processes.
   void set_environment(const std::string& name, std::string value) { environment_[name] = std::move(value); }
 
@@ -90,6 +92,7 @@ class Simulator final : public core::Scheduler {
   Time now() noexcept override { return now_; }
   std::chrono::system_clock::time_point wall_now() noexcept override;
   void yield() noexcept override;
+  void may_yield() noexcept override;
   void block(const void* address, Time until) noexcept override;
   void wake(const void* address, bool all) noexcept override;
   int poll(std::span<pollfd> descriptors, Time until) noexcept override;
@@ -129,6 +132,7 @@ class Simulator final : public core::Scheduler {
   Trace& trace_;
   Random random_;
   Time now_ = kBegin;
+  bool chooses_at_free_locks_ = true;
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<std::unique_ptr<Thread>> threads_;  // by number
   std::vector<Event> events_;                     // a heap, the earliest first

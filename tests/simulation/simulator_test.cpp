@@ -117,6 +117,28 @@ TEST_CASE("simulator: locks and conditions hold between processes") {
   }
 }
 
+TEST_CASE("simulator: others may go on before a free lock is taken") {
+  std::set<std::string> orders;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Run& run = make_run(seed);
+    std::string text;
+    for (const char letter : {'a', 'b'}) {
+      run.simulator.add_process(
+          [&text, letter] {
+            Mutex own;
+            for (int i = 0; i < 30; ++i) {
+              const std::lock_guard lock(own);
+              text += letter;
+            }
+          },
+          {});
+    }
+    REQUIRE(run.simulator.run() == Simulator::End::all_ended);
+    orders.insert(text);
+  }
+  CHECK(orders.size() > 10);
+}
+
 TEST_CASE("simulator: who waits for what never comes is said") {
   Run& run = make_run(1);
   auto* const mutex = new Mutex;

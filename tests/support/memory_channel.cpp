@@ -63,9 +63,10 @@ struct Member {
   std::vector<Abort> aborts;
 };
 
-// All that the ranks of one group share. Requires: `mutex` is held, wherever anything else is touched.
+// All that the ranks of one group share. Requires: `mutex` is held, wherever anything else than is_taken is touched.
 struct Hub {
-  Hub(int size, std::uint64_t seed) : members(static_cast<std::size_t>(size)), random(seed) {
+  Hub(int size, std::uint64_t seed)
+      : members(static_cast<std::size_t>(size)), random(seed), is_taken(static_cast<std::size_t>(size)) {
     for (Member& one : members) one.closings.assign(members.size(), Clock::time_point::max());
   }
 
@@ -74,6 +75,7 @@ struct Hub {
   std::vector<Member> members;
   std::mt19937_64 random;
   std::uint64_t tickets = 0;
+  std::vector<bool> is_taken;  // by rank: it has come for this hub; guarded by the backend's lock
 
   Member& member(int rank) { return members[static_cast<std::size_t>(rank)]; }
 
@@ -434,17 +436,15 @@ class MemoryBackend final : public BackendFactory {
     const std::lock_guard lock(mutex_);
     auto& known = hubs_[{std::string(request.group), request.token}];
     auto hub = known.lock();
-    const auto is_taken = [&] {
-      const Lock hub_lock(hub->mutex);
-      return hub->member(request.rank).entered;
-    };
+    const auto rank = static_cast<std::size_t>(request.rank);
     // A group of that name and token which stands already is an earlier one.
-    if (hub == nullptr || is_taken()) known = hub = std::make_shared<Hub>(request.size, options_.seed);
+    if (hub == nullptr || hub->is_taken[rank]) known = hub = std::make_shared<Hub>(request.size, options_.seed);
+    hub->is_taken[rank] = true;
     return hub;
   }
 
   const MemoryOptions options_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards hubs_, and their is_taken
   std::map<std::pair<std::string, std::uint64_t>, std::weak_ptr<Hub>> hubs_;
 };
 

@@ -21,6 +21,7 @@ namespace col::test {
 
 class SameProcess : public core::Scheduler {
  public:
+  void may_yield() noexcept override {}
   int listen(const std::string& /*host*/, int /*port*/) override { return no_socket(); }
   int connect(const std::string& /*host*/, int /*port*/) override { return no_socket(); }
 

@@ -43,6 +43,11 @@ inline std::uint64_t coarse_clock_ns() noexcept {
 COL_MODULE_EXPORT void sleep_until(Clock::time_point time) noexcept;
 COL_MODULE_EXPORT void sleep_for(Duration length) noexcept;
 
+// In a simulated job, another thread may run: stands before a lock is taken that may be held over a wait.
+inline void may_yield() noexcept {
+  if (Scheduler* const simulated = scheduler()) [[unlikely]]
+    simulated->may_yield();
+}
 inline void yield() noexcept {
   if (Scheduler* const simulated = scheduler())
     simulated->yield();

@@ -1,7 +1,7 @@
 // Locks, conditions and threads of which a simulated job decides who goes on. Outside of one they are those of the
 // standard library.
 //
-// A lock over which nothing waits (no wait of clock.hpp, no condition, no call of a user's function) may be a
+// A lock over which nothing waits (no wait of clock.hpp, no Mutex, no condition, no call of a user's function) may be a
 // std::mutex: of a simulated job's threads one runs at a time, so it is free whenever another thread runs.
 #pragma once
 
@@ -20,12 +20,16 @@ namespace col::core {
 class Mutex {
  public:
   void lock() {
+    may_yield();
     if (Scheduler* const simulated = scheduler())
       while (!mutex_.try_lock()) simulated->block(this, Clock::time_point::max());
     else
       mutex_.lock();
   }
-  bool try_lock() { return mutex_.try_lock(); }
+  bool try_lock() {
+    may_yield();
+    return mutex_.try_lock();
+  }
   void unlock() {
     mutex_.unlock();
     if (Scheduler* const simulated = scheduler()) simulated->wake(this, false);

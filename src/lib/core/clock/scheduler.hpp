@@ -45,8 +45,8 @@ class COL_MODULE_EXPORT Scheduler {
 
   virtual ~Scheduler();
 
-  // Only yield(), block(), poll() and join_thread() let another thread run: a lock may be held over any of
-  // the others, and nobody comes between the end of a look at something and the block for it.
+  // Only yield(), may_yield(), block(), poll() and join_thread() let another thread run: a lock may be held over any
+  // of the others, and nobody comes between the end of a look at something and the block for it.
 
   // A little later each time, as some loops only look at the clock.
   virtual Time now() noexcept = 0;
@@ -54,6 +54,8 @@ class COL_MODULE_EXPORT Scheduler {
 
   // Another thread may run in between.
   virtual void yield() noexcept = 0;
+  // Another thread may run in between, now and then: before the calling thread takes a lock.
+  virtual void may_yield() noexcept = 0;
   // Blocks the calling thread until wake() of the same address, or until the time. Between the caller's last look at
   // what it waits for and this call, no other thread runs. A null address is a sleep.
   virtual void block(const void* address, Time until) noexcept = 0;

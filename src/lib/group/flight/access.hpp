@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "core/clock/clock.hpp"
 #include "core/clock/lock.hpp"
 #include "group/flight/core.hpp"
 #include "group/flight/flight.hpp"
@@ -33,6 +34,7 @@ class Gate {
 
   // For threads that move the group on: std::unique_lock. They must not wait for one another while they hold it.
   bool try_lock() noexcept {
+    core::may_yield();
     std::uint32_t state = 0;
     return state_.compare_exchange_strong(state, kMoved, std::memory_order_acquire, std::memory_order_relaxed);
   }
