@@ -135,8 +135,13 @@ void SimulatedRank::run_step(int number) {
 
 void SimulatedRank::run_wide(const Step& step, int number, const std::string& what, Group& group) {
   WideCall& wide = *wide_.emplace_back(std::make_unique<WideCall>(step, number, group));
+  const Duration budget = wide.waits() * around_.plan.timeout;
+  const auto waits_anew = [&] {
+    around_.checks.time(rank_, what, counts_from_, budget);
+    counts_from_ = around_.simulator.now();
+  };
   call(
-      what, wide.waits() * around_.plan.timeout, [&] { wide.run(group); }, true);
+      what, budget, [&] { wide.run(group, waits_anew); }, true);
   around_.checks.data(rank_, what, wide.problem());
 }
 

@@ -43,7 +43,7 @@ WideCall::WideCall(const Step& step, int number, const Group& group)
       root_(step.root % group.size()),
       tag_(1000 + 2 * number) {}
 
-void WideCall::run(Group& group) {
+void WideCall::run(Group& group, const std::function<void()>& waits_anew) {
   switch (step_.kind) {
     case Kind::any:
       return take_from_any(group);
@@ -54,7 +54,7 @@ void WideCall::run(Group& group) {
     case Kind::object:
       return exchange_objects(group);
     case Kind::scope:
-      return run_scope(group);
+      return run_scope(group, waits_anew);
     case Kind::again:
       return run_again(group);
     case Kind::beside:
@@ -196,7 +196,7 @@ void WideCall::exchange_objects(Group& group) {
 }
 
 // One in four is cancelled, by all ranks.
-void WideCall::run_scope(Group& group) {
+void WideCall::run_scope(Group& group, const std::function<void()>& waits_anew) {
   Numbers& summed = buffer(values(0, 0, step_.count));
   Numbers& told = buffer(rank_ == root_ ? values(root_, 1, step_.count) : Numbers(step_.count, -1));
   Numbers& gathered = empty(static_cast<std::size_t>(size_));
@@ -206,7 +206,9 @@ void WideCall::run_scope(Group& group) {
   Work telling = group.ibroadcast(told, {.root = root_});
   if (step_.collective == Collective::allreduce) (void)group.iallgather(own, gathered);
   if (number_ % 4 == 0) return scope.cancel();
-  scope.end().wait();
+  Work all = scope.end();  // with COL_CHECK=strict, it waits until all have compared the calls
+  waits_anew();
+  all.wait();
   telling.wait();
   expect(summed, values(0, 0, step_.count), "a reduction of a scope");
   expect(told, values(root_, 1, step_.count), "a broadcast of a scope");

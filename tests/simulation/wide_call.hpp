@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <string>
 #include <vector>
@@ -20,8 +21,9 @@ class WideCall {
   // `number`: of the step. `group`: where it runs.
   WideCall(const Step& step, int number, const Group& group);
 
-  // Makes the calls. The buffers are the library's until the group is destroyed, if it throws.
-  void run(Group& group);
+  // Makes the calls. The buffers are the library's until the group is destroyed, if it throws. `waits_anew`: said where
+  // a wait begins that has the whole timeout, after others than waits() counts.
+  void run(Group& group, const std::function<void()>& waits_anew);
   // How many waits follow one another, each of which has the whole timeout.
   int waits() const;
   // Empty if all data is right.
@@ -34,7 +36,7 @@ class WideCall {
   void send_to_oneself(Group& group);
   void exchange_batch(Group& group);
   void exchange_objects(Group& group);
-  void run_scope(Group& group);
+  void run_scope(Group& group, const std::function<void()>& waits_anew);
   void run_again(Group& group);
   void run_beside(Group& group);
   Numbers values(int from, int to, std::size_t count) const;

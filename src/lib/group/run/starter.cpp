@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -98,11 +99,17 @@ void Starter::ask_device(DeviceOps& gpu, Request& request) {
 
 void Starter::begin_together(std::span<const PendingPtr> calls, std::string_view part_of) {
   std::vector<PendingPtr> on_gpu;
+  // Where calls are compared first, all of them have the timeout of one: else each that peers come late to would add
+  // its own.
+  std::optional<Deadline> limit;
+  if (core_.settings().compare_first || calls.front()->request.is_captured)
+    limit = Deadline::after(calls.front()->timeout);
+  const Deadline* const until = limit ? &*limit : nullptr;
   for (const PendingPtr& pending : calls) {
     pending->form.part_of = part_of;
     pending->call = fingerprint(core_.token(), pending->request, pending->form);
     number(*pending);
-    announce(*pending);
+    announce(*pending, false, until);
     if (pending->decision->plan)
       flight_.launch(pending);
     else if (lanes_.gpu_of(pending->channel) != nullptr)
@@ -110,13 +117,13 @@ void Starter::begin_together(std::span<const PendingPtr> calls, std::string_view
     else
       start_native(pending);
   }
-  if (!on_gpu.empty()) start_on_gpu(on_gpu);
+  if (!on_gpu.empty()) start_on_gpu(on_gpu, until);
 }
 
-void Starter::start_on_gpu(std::span<const PendingPtr> calls) {
+void Starter::start_on_gpu(std::span<const PendingPtr> calls, const Deadline* until) {
   const Pending& first = *calls.front();
   LateDiagnosis diagnosis(core_.surroundings(), first);
-  WaitContext wait = core_.waiting(first.timeout, &diagnosis);
+  WaitContext wait = until != nullptr ? core_.waiting(*until, &diagnosis) : core_.waiting(first.timeout, &diagnosis);
   if (lanes_.hosted() != nullptr) wait.meanwhile([this] { flight_.progress_hosted(); });
   try {
     std::vector<const Request*> requests;
@@ -175,7 +182,7 @@ bool Starter::end_immediate(Pending& pending) {
   return true;
 }
 
-void Starter::announce(Pending& pending, bool may_be_brief) {
+void Starter::announce(Pending& pending, bool may_be_brief, const Deadline* until) {
   // What peers wait for has gone out: the stamp holds up nobody.
   const core::Trace* const timeline = core::Trace::on();
   pending.began = timeline != nullptr ? timeline->ticks() : 0;
@@ -195,7 +202,8 @@ void Starter::announce(Pending& pending, bool may_be_brief) {
   if (core_.settings().compare_first || pending.request.is_captured) {
     Diagnosis diagnosis = pending.diagnose(core_.surroundings());
     diagnosis.tell_others();
-    WaitContext wait = core_.waiting(pending.timeout, &diagnosis);
+    WaitContext wait =
+        until != nullptr ? core_.waiting(*until, &diagnosis) : core_.waiting(pending.timeout, &diagnosis);
     wait.before_waiting([this, &pending] { flight_.on_wait(pending); });
     try {
       // Peers may need what is in flight here before they come to this call.

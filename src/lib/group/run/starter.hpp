@@ -7,6 +7,7 @@
 
 #include <col/device.hpp>
 #include <col/group.hpp>
+#include <col/job.hpp>
 #include <col/request.hpp>
 
 #include "group/flight/flight.hpp"
@@ -35,8 +36,9 @@ class Starter {
   // The same for its end: false if it takes longer. Then run_native() goes on. Requires: it has begun so, and others
   // have been told of it.
   bool end_immediate(Pending& pending);
-  // Tells others of a call that has its number. `may_be_brief`: it may have ended in a moment.
-  void announce(Pending& pending, bool may_be_brief = false);
+  // Tells others of a call that has its number. `may_be_brief`: it may have ended in a moment. `until`: null for the
+  // call's own timeout, within which it is compared.
+  void announce(Pending& pending, bool may_be_brief = false, const Deadline* until = nullptr);
   // Runs a backend's own collective to its end; or starts it, if it need not block.
   void run_native(const PendingPtr& call);
   void start_native(const PendingPtr& pending);
@@ -47,7 +49,7 @@ class Starter {
   std::uint64_t last() const { return sequence_; }  // the number of the last collective
 
  private:
-  void start_on_gpu(std::span<const PendingPtr> calls);
+  void start_on_gpu(std::span<const PendingPtr> calls, const Deadline* until);
   void run_alone(const Request& request, const Options& options, Staging* staging);
 
   Core& core_;
