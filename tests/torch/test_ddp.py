@@ -126,7 +126,9 @@ def test_buffers_of_rank_0():
 def hooked(rank, group, hook):
     model = network(rank)
     del model.odd, model.never
-    ddp = nn.parallel.DistributedDataParallel(model, process_group=group, bucket_cap_mb=SMALL)
+    # Of several buckets, the calls in callbacks would meet those of backward() in another order on each rank.
+    ddp = nn.parallel.DistributedDataParallel(
+        model, process_group=group, bucket_cap_mb=25 if hook is waits_in_a_callback else SMALL)
     ddp.register_comm_hook(group, hook)
     optimizer = torch.optim.SGD(ddp.parameters(), 0.1)
     for step in range(STEPS):

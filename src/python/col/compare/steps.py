@@ -71,13 +71,8 @@ def _ddp(parameters: int, group: Any, hook: Any) -> Any:
 
 
 def _sharding() -> Any:
-    """fully_shard and DeviceMesh. Raises ImportError where torch has not both."""
-    mesh = import_module("torch.distributed.device_mesh")
-    try:
-        sharding = import_module("torch.distributed.fsdp").fully_shard
-    except AttributeError:
-        sharding = import_module("torch.distributed._composable.fsdp").fully_shard
-    return sharding, mesh.DeviceMesh
+    """fully_shard and DeviceMesh. Raises ImportError or AttributeError where torch has not both."""
+    return import_module("torch.distributed.fsdp").fully_shard, import_module("torch.distributed.device_mesh").DeviceMesh
 
 
 def _fsdp(parameters: int, group: Any) -> Any:
@@ -103,7 +98,7 @@ def measure_steps(clock: Clock, contenders: Sequence[Torch], parameters: int, tu
     rows = _in_turns(clock, makers, gradients, turn)
     try:
         _sharding()
-    except ImportError:
+    except (ImportError, AttributeError):
         return rows + [{"operation": "FSDP step", "backend": contender.name, "seconds": [],
                         "note": f"torch {torch.__version__} has no fully_shard for processors; 2.6 and later have it"}
                        for contender in contenders]
