@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -165,11 +166,7 @@ class CurrentGpu {
 // Signals, and a function of Python's.
 Interrupt interrupt_of(nb::object function) {
   if (function.is_none()) return check_signals;
-  const std::shared_ptr<PyObject> kept(function.release().ptr(), [](PyObject* object) {
-    const WithGil gil;
-    drop_reference(object);
-  });
-  return [kept] {
+  return [kept = held(function.release().ptr())] {
     check_signals();
     const WithGil gil;
     if (!nb::steal(PyObject_CallNoArgs(kept.get()))) throw nb::python_error();

@@ -65,14 +65,12 @@ bool has_closed() noexcept {
   return is_closed;
 }
 
-PyThreadState* let_go() noexcept {
-  return PyEval_SaveThread();
-}
+WithoutGil::WithoutGil() noexcept : thread_(PyEval_SaveThread()) {}
 
-void take_back(PyThreadState* thread) {
+WithoutGil::~WithoutGil() {
   if (is_closed && !is_main_thread()) sleep_for_ever();
   try {
-    PyEval_RestoreThread(thread);
+    PyEval_RestoreThread(thread_);
   } catch (abi::__forced_unwind&) {
     sleep_for_ever();
   }
@@ -86,12 +84,15 @@ PyObject* call_function(PyObject* function, PyObject* first, PyObject* second) {
   }
 }
 
-void drop_reference(PyObject* object) noexcept {
-  try {
-    Py_DECREF(object);
-  } catch (abi::__forced_unwind&) {
-    sleep_for_ever();
-  }
+std::shared_ptr<PyObject> held(PyObject* reference) {
+  return {reference, [](PyObject* object) {
+            const WithGil gil;
+            try {
+              Py_DECREF(object);
+            } catch (abi::__forced_unwind&) {
+              sleep_for_ever();
+            }
+          }};
 }
 
 WithGil::WithGil() {

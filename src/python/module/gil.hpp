@@ -6,10 +6,8 @@
 
 #include <Python.h>
 
-#include <exception>
-#include <optional>
+#include <memory>
 #include <type_traits>
-#include <utility>
 
 namespace col::python {
 
@@ -19,34 +17,22 @@ namespace col::python {
 void close() noexcept;
 bool has_closed() noexcept;
 
-// Lets go of the GIL, and takes it again.
-PyThreadState* let_go() noexcept;
-void take_back(PyThreadState* thread);
+// Is without the GIL from its begin to its end.
+class WithoutGil {
+ public:
+  WithoutGil() noexcept;
+  ~WithoutGil();
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* const thread_;
+};
 
 template <class Call>
 auto without_gil(Call&& call) -> std::invoke_result_t<Call> {
-  using Result = std::invoke_result_t<Call>;
-  std::exception_ptr error;
-  PyThreadState* const thread = let_go();
-  if constexpr (std::is_void_v<Result>) {
-    try {
-      call();
-    } catch (...) {
-      error = std::current_exception();
-    }
-    take_back(thread);
-    if (error) std::rethrow_exception(error);
-  } else {
-    std::optional<Result> result;
-    try {
-      result.emplace(call());
-    } catch (...) {
-      error = std::current_exception();
-    }
-    take_back(thread);
-    if (error) std::rethrow_exception(error);
-    return std::move(*result);
-  }
+  const WithoutGil released;
+  return call();
 }
 
 // For a thread that is not the interpreter's own, such as those of libcol: what runs Python there. If the interpreter
@@ -54,7 +40,8 @@ auto without_gil(Call&& call) -> std::invoke_result_t<Call> {
 //
 // A new reference to what the function returns, or null with Python's error set. `second` may be null.
 PyObject* call_function(PyObject* function, PyObject* first, PyObject* second = nullptr);
-void drop_reference(PyObject* object) noexcept;
+// Takes over a reference, which any thread may drop.
+std::shared_ptr<PyObject> held(PyObject* reference);
 
 // Holds the GIL in a thread that may not have it.
 class WithGil {

@@ -16,10 +16,9 @@ namespace col::python {
 // libcol keeps copies of the Op that holds this, and drops the last one in a thread without the GIL.
 class Operation::Function {
  public:
-  explicit Function(nb::handle function) : function_(function.inc_ref().ptr()) {}
+  explicit Function(nb::handle function) : function_(held(function.inc_ref().ptr())) {}
   ~Function() {
     const WithGil gil;
-    drop_reference(function_);
     error_.reset();
   }
   Function(const Function&) = delete;
@@ -31,7 +30,7 @@ class Operation::Function {
     try {
       const std::size_t bytes = count * size_of(dtype);
       const nb::object copy = nb::module_::import_("numpy").attr("copyto");
-      const nb::object combined = called(function_, array(left, bytes, dtype), array(right, bytes, dtype));
+      const nb::object combined = called(function_.get(), array(left, bytes, dtype), array(right, bytes, dtype));
       called(copy.ptr(), array(result, bytes, dtype, PyBUF_WRITE), combined);
     } catch (nb::python_error& error) {
       const std::string what = std::string(nb::type_name(error.type()).c_str()) + ": " + said(error);
@@ -61,7 +60,7 @@ class Operation::Function {
     return nb::module_::import_("numpy").attr("frombuffer")(memory, nb::handle(numpy_dtype(dtype)));
   }
 
-  PyObject* function_;
+  std::shared_ptr<PyObject> function_;
   std::optional<nb::python_error> error_;  // guarded by the GIL
 };
 

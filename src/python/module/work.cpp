@@ -22,31 +22,17 @@ std::vector<WorkObject::Parts>& dropped() {
   return *list;
 }
 
-// The function of then(). libcol calls it, and drops it, in a thread without the GIL.
-class HeldFunction {
- public:
-  explicit HeldFunction(nb::object function) : function_(function.release().ptr()) {}
-  ~HeldFunction() {
-    const WithGil gil;
-    drop_reference(function_);
+// The function of then(). libcol calls it in a thread without the GIL.
+void tell(PyObject* function, const std::optional<Error>& error) {
+  const WithGil gil;
+  try {
+    const nb::object given = error ? exception_of(*error) : nb::none();
+    const nb::object returned = nb::steal(call_function(function, given.ptr()));
+    if (!returned) throw nb::python_error();
+  } catch (const nb::python_error& raised) {
+    throw std::runtime_error(std::string(nb::type_name(raised.type()).c_str()) + ": " + said(raised));
   }
-  HeldFunction(const HeldFunction&) = delete;
-  HeldFunction& operator=(const HeldFunction&) = delete;
-
-  void call(const std::optional<Error>& error) const {
-    const WithGil gil;
-    try {
-      const nb::object given = error ? exception_of(*error) : nb::none();
-      const nb::object returned = nb::steal(call_function(function_, given.ptr()));
-      if (!returned) throw nb::python_error();
-    } catch (const nb::python_error& raised) {
-      throw std::runtime_error(std::string(nb::type_name(raised.type()).c_str()) + ": " + said(raised));
-    }
-  }
-
- private:
-  PyObject* function_;
-};
+}
 
 }  // namespace
 
@@ -165,8 +151,9 @@ nb::object WorkObject::error() const {
 
 WorkObject WorkObject::then(nb::object function) {
   if (PyCallable_Check(function.ptr()) == 0) refuse("then: it takes a function of one argument: the error, or None");
-  const auto held = std::make_shared<HeldFunction>(std::move(function));
-  const auto call = [held](const std::optional<Error>& error) { held->call(error); };
+  const auto call = [kept = held(function.release().ptr())](const std::optional<Error>& error) {
+    tell(kept.get(), error);
+  };
   return {{.work = without_gil([&] { return parts_.work.then(call); })}, nb::none()};
 }
 
