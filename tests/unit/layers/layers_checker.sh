@@ -18,6 +18,7 @@ plant() {  # plant FILE TEXT: a tree with this one file must be refused
 
 plant src/lib/core/a.cpp '#include "store/file_store.hpp"'
 plant src/lib/json/a.cpp '#include "core/env.hpp"'
+plant src/lib/net/a.cpp '#include "store/file_store.hpp"'
 plant src/lib/store/a.cpp '#include "group/state.hpp"'
 plant src/lib/backend/gloo/a.cpp '#include "group/state.hpp"'
 plant src/lib/backend/shm/a.cpp '#include "backend/gloo/channel.hpp"'
@@ -31,6 +32,7 @@ plant src/lib/backend/nccl/a.cpp '#include "store/base/text.hpp"'
 plant src/lib/include/a.hpp '#include "core/env.hpp"'
 plant src/tools/colrun/a.cpp '#include "core/env.hpp"'
 plant src/tools/launch/a.cpp '#include "group/state.hpp"'
+plant src/tools/colrun/a.cpp '#include "net/listener.hpp"'
 plant src/examples/a.cpp '#include "core/env.hpp"'
 plant src/lib/group/a.cpp 'auto x = getenv("COL_RANK");'
 
@@ -50,5 +52,5 @@ mkdir -p "$dir/src/lib/include" "$dir/src/lib/store" "$dir/src/tools/launch" "$d
 printf '#include "core/env.hpp"\n' >"$dir/src/lib/store/a.cpp"
 mkdir -p "$dir/src/lib/backend/nccl"
 printf '#include "core/clock/clock.hpp"\n#include "store/base/run.hpp"\n' >"$dir/src/lib/backend/nccl/a.cpp"
-printf '#include "core/clock/clock.hpp"\n' >"$dir/src/tools/launch/a.cpp"
+printf '#include "%s.hpp"\n' core/clock/clock core/unique_fd net/listener >"$dir/src/tools/launch/a.cpp"
 bash "$checker" "$dir"
