@@ -9,8 +9,8 @@
 #include "errors.hpp"
 #include "gil.hpp"
 #include "methods.hpp"
-#include "tensor.hpp"
 #include "prepared.hpp"
+#include "tensor.hpp"
 #include "work.hpp"
 
 namespace col::python {

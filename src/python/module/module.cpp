@@ -16,8 +16,8 @@
 #include "messages.hpp"
 #include "operators.hpp"
 #include "plan.hpp"
-#include "store_server.hpp"
 #include "prepared.hpp"
+#include "store_server.hpp"
 #include "work.hpp"
 
 namespace nb = nanobind;

@@ -20,8 +20,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Collective kAll[] = {Collective::allreduce, Collective::reduce,   Collective::broadcast,
-                               Collective::allgather, Collective::gather,   Collective::scatter,
+constexpr Collective kAll[] = {Collective::allreduce, Collective::reduce,         Collective::broadcast,
+                               Collective::allgather, Collective::gather,         Collective::scatter,
                                Collective::alltoall,  Collective::reduce_scatter, Collective::scan};
 
 // One of this rank's calls, with its buffers: started with other data at every step.
@@ -141,8 +141,8 @@ TEST_CASE("prepared: lists of counts, a barrier, and a function of the user's", 
     }
     PreparedCall barrier = group.prepare({});
     std::vector<int> own(20), most(20);
-    PreparedCall largest = group.prepare({.collective = Collective::allreduce, .in = own, .out = most},
-                                         {.op = largest_of()});
+    PreparedCall largest =
+        group.prepare({.collective = Collective::allreduce, .in = own, .out = most}, {.op = largest_of()});
     for (int step = 0; step < 5; ++step) {
       std::fill(in.begin(), in.end(), group.rank() + step);
       std::fill(own.begin(), own.end(), group.rank() * step);
@@ -161,7 +161,8 @@ TEST_CASE("prepared: lists of counts, a barrier, and a function of the user's", 
 TEST_CASE("prepared: a wrong call is refused when it is prepared, and breaks nothing", "[group][prepared]") {
   threads_on_each_backend(2, [](Group& group) {
     std::vector<int> data(4);
-    expect_error(ErrorCode::invalid_argument, "", [&] { group.prepare({.collective = Collective::broadcast, .out = data}, {.root = 7}); });
+    expect_error(ErrorCode::invalid_argument, "",
+                 [&] { group.prepare({.collective = Collective::broadcast, .out = data}, {.root = 7}); });
     expect_error(ErrorCode::invalid_argument, "", [&] { group.prepare({.collective = Collective::send, .in = data}); });
     expect_error(ErrorCode::invalid_argument, "", [] { PreparedCall().start(); });
     PreparedCall none;

@@ -8,14 +8,16 @@
 #include <utility>
 #include <vector>
 
-#include <col/backend.hpp>
+#include <col/channel.hpp>
+#include <col/device.hpp>
 
+#include "backend/module.hpp"
 #include "backend/nccl/device.hpp"
 #include "backend/nccl/translate.hpp"
 #include "support/catch.hpp"
 #include "support/prompt.hpp"
 
-extern "C" const col::BackendModule* col_backend_entry();
+extern "C" const col::backend::Module* col_backend_entry();
 
 namespace col::nccl_backend {
 namespace {
@@ -50,9 +52,7 @@ std::vector<PeerInfo> two_hosts() {
 
 TEST_CASE("nccl factory: a rank takes the GPU that is current, else that of its number on its host", "[nccl]") {
   const std::vector<PeerInfo> peers = two_hosts();
-  const auto taken = [&](const Variables& variables) {
-    return factory_with(variables)->describe(request_of(peers));
-  };
+  const auto taken = [&](const Variables& variables) { return factory_with(variables)->describe(request_of(peers)); };
   CHECK(taken({}).find("fake GPU 1 ") != std::string::npos);
   CHECK(taken({{"COL_LOCAL_RANK", "5"}, {"LOCAL_RANK", "6"}}).find("fake GPU 5 ") != std::string::npos);
   CHECK(taken({{"LOCAL_RANK", "6"}}).find("fake GPU 6 ") != std::string::npos);
@@ -90,7 +90,8 @@ TEST_CASE("nccl factory: of the interfaces, NCCL hears those that are there", "[
 }
 
 TEST_CASE("nccl factory: ranks share a GPU where NCCL can, and is told so", "[nccl]") {
-  CHECK(factory_with({})->why_alone() == "NCCL 2.28.9 serves one rank on each, and 2.30.3 is the first that serves more");
+  CHECK(factory_with({})->why_alone() ==
+        "NCCL 2.28.9 serves one rank on each, and 2.30.3 is the first that serves more");
 }
 
 TEST_CASE("nccl operators: those that NCCL has, by type", "[nccl]") {

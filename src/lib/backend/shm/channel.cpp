@@ -58,8 +58,13 @@ std::string what_is_awaited(bool sending, int peer) {
 
 ShmChannel::ShmChannel(std::string group, int rank, std::shared_ptr<Segment> segment,
                        std::optional<std::uint32_t> quota, Names names)
-    : Channel(
-          {.immediate = this, .prepares = this, .parts = this, .allocation = this, .common_memory = this, .reasons = this, .near = this}),
+    : Channel({.immediate = this,
+               .prepares = this,
+               .parts = this,
+               .allocation = this,
+               .common_memory = this,
+               .reasons = this,
+               .near = this}),
       group_(std::move(group)),
       rank_(rank),
       names_(std::move(names)),

@@ -49,8 +49,7 @@ PreparedCall& PreparedCall::operator=(PreparedCall&& other) noexcept = default;
 PreparedCall::~PreparedCall() = default;
 
 void PreparedCall::start() {
-  if (!state_)
-    throw Error(ErrorCode::invalid_argument, "start: this is no prepared call; Group::prepare() makes one");
+  if (!state_) throw Error(ErrorCode::invalid_argument, "start: this is no prepared call; Group::prepare() makes one");
   State& own = *state_;
   if (!own.work.has_ended())
     throw own.group->core().own_error(

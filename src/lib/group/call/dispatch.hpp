@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
+#include <col/channel.hpp>
 #include <col/group.hpp>
 #include <col/plan.hpp>
-#include <col/channel.hpp>
 #include <col/select.hpp>
 
 #include "group/call/call_settings.hpp"

@@ -32,9 +32,9 @@
 #include <utility>
 #include <vector>
 
+#include <col/channel.hpp>
 #include <col/error.hpp>
 #include <col/job.hpp>
-#include <col/channel.hpp>
 #include <col/store.hpp>
 
 #include "group/call/operation.hpp"

@@ -76,10 +76,10 @@ class Pending : public CollectiveCall {
   Phase phase = Phase::running;
   std::unique_ptr<Staging> staging = {};  // null if no buffer is copied
   exec::Executor executor = {};
-  std::vector<std::size_t> received_counts = {};    // what the decision's exchange brings
-  std::shared_ptr<const Plan> plan_of_counts = {};  // what the exchange leads to, once it has ended
+  std::vector<std::size_t> received_counts = {};           // what the decision's exchange brings
+  std::shared_ptr<const Plan> plan_of_counts = {};         // what the exchange leads to, once it has ended
   std::unique_ptr<backend::PreparedNative> prepared = {};  // of a call that comes again; null: there is none
-  std::optional<Ticket> ticket = {};                // of a started native collective, until it has ended
+  std::optional<Ticket> ticket = {};                       // of a started native collective, until it has ended
   // Of a call in a graph, which has ended for the host as soon as it is there: for its Work, so that it goes with that.
   // Shared with the channel.
   std::shared_ptr<const DeviceEnd> in_graph = {};

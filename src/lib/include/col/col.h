@@ -59,12 +59,12 @@
 extern "C" {
 #endif
 
-typedef struct col_error col_error;     /* what went wrong */
-typedef struct col_op col_op;           /* a reduction operator of the user */
-typedef struct col_store col_store;     /* how ranks find one another */
-typedef struct col_context col_context; /* the place of this process, or thread, in its job */
-typedef struct col_group col_group;     /* a group of ranks */
-typedef struct col_work col_work;       /* an operation that has been started */
+typedef struct col_error col_error;       /* what went wrong */
+typedef struct col_op col_op;             /* a reduction operator of the user */
+typedef struct col_store col_store;       /* how ranks find one another */
+typedef struct col_context col_context;   /* the place of this process, or thread, in its job */
+typedef struct col_group col_group;       /* a group of ranks */
+typedef struct col_work col_work;         /* an operation that has been started */
 typedef struct col_prepared col_prepared; /* a collective that comes again */
 
 /* ---- Numbers ----------------------------------------------------------------------------------------------------- */
@@ -420,10 +420,11 @@ COL_API int32_t col_start(col_group* group, const col_call* call, const col_opti
  * <col/prepared.hpp>. */
 COL_API int32_t col_prepare(col_group* group, const col_call* call, const col_options* options, col_prepared** prepared,
                             col_error** error);
-/* Starts it, as col_start() starts a call; it meets that of ranks which have not prepared theirs. Does not block. Errors:
- * invalid_argument if it is in progress, and those of col_start(). */
+/* Starts it, as col_start() starts a call; it meets that of ranks which have not prepared theirs. Does not block.
+ * Errors: invalid_argument if it is in progress, and those of col_start(). */
 COL_API int32_t col_prepared_start(col_prepared* prepared, col_error** error);
-/* The three as col_work_wait(), col_work_wait_for() and col_work_test(), for the start before; at once if there is none. */
+/* The three as col_work_wait(), col_work_wait_for() and col_work_test(), for the start before; at once if there is
+ * none. */
 COL_API int32_t col_prepared_wait(col_prepared* prepared, col_error** error);
 COL_API int32_t col_prepared_wait_for(col_prepared* prepared, int64_t timeout_ns, int32_t* ended, col_error** error);
 COL_API int32_t col_prepared_test(col_prepared* prepared, int32_t* ended, col_error** error);

@@ -86,9 +86,9 @@
 #include <col/multi_gpu.hpp>  // IWYU pragma: export
 #include <col/options.hpp>    // IWYU pragma: export
 #include <col/plan.hpp>
+#include <col/prepared.hpp>  // IWYU pragma: export
 #include <col/store.hpp>
 #include <col/types.hpp>
-#include <col/prepared.hpp>  // IWYU pragma: export
 #include <col/work.hpp>  // IWYU pragma: export
 
 namespace col {
@@ -287,8 +287,8 @@ class COL_EXPORT Group {
   // method of that name requires. A send or a recv is invalid_argument.
   void run(const Call& call, const Options& options = {});
   Work start(const Call& call, const Options& options = {});
-  // Prepares a call that comes again with the same buffers: see <col/prepared.hpp>. Local, and does not block. Makes the
-  // checks of the call, and throws what they throw; resource if there is no memory for it. `call` may name lists of
+  // Prepares a call that comes again with the same buffers: see <col/prepared.hpp>. Local, and does not block. Makes
+  // the checks of the call, and throws what they throw; resource if there is no memory for it. `call` may name lists of
   // counts, which are copied; the buffers must stay valid as long as calls are started.
   PreparedCall prepare(const Call& call, const Options& options = {});
 

@@ -263,7 +263,9 @@ void CommandLine::add_cells(Letter o) {
       {kWhat, "--place", "PLACE", "out of place, in place, or both: out, in, both; default: out",
        into(request.in_place, one_of<std::vector<bool>>({{"out", {false}}, {"in", {true}}, {"both", {false, true}}})),
        kRare});
-  table.add({kWhat, "--cadence", "HOW", "isolated, stream (one after the other), both of these, prepared (a call that was prepared before); default: isolated",
+  table.add({kWhat, "--cadence", "HOW",
+             "isolated, stream (one after the other), both of these, prepared (a call that was prepared before); "
+             "default: isolated",
              into(request.cadences, one_of<std::vector<Cadence>>({{"isolated", {Cadence::isolated}},
                                                                   {"stream", {Cadence::stream}},
                                                                   {"both", {Cadence::isolated, Cadence::stream}},

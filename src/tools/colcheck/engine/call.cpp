@@ -178,8 +178,8 @@ std::string Call::problem() const {
 // ---- Starting
 
 void Call::prepare() {
-  prepared_ = group_.prepare(call_of(case_, in_, out_, part_.in_counts, part_.out_counts),
-                             options_of(case_, group_.rank()));
+  prepared_ =
+      group_.prepare(call_of(case_, in_, out_, part_.in_counts, part_.out_counts), options_of(case_, group_.rank()));
 }
 
 void Call::start() {

@@ -174,9 +174,9 @@ class Collectives {
   bool looks_ = true;  // whether the rank that moves it on may wait for a moment
   Awaited awaited_;    // what it waits for, once it cannot go on
   std::optional<Route> own_route_;
-  const Route* route_ = nullptr;  // of the call, once it moves: own_route_, or a prepared one
-  Request with_copy_;                 // head_, with another input
-  std::vector<std::byte> copied_;     // that input
+  const Route* route_ = nullptr;   // of the call, once it moves: own_route_, or a prepared one
+  Request with_copy_;              // head_, with another input
+  std::vector<std::byte> copied_;  // that input
   bool may_be_symmetric_ = false, may_use_cma_ = false;
   KernelTrials::Turn turn_;
   core::Clock::time_point share_began_, share_ended_;  // of a timed turn, in this rank's own work
