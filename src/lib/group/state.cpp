@@ -45,8 +45,12 @@ Group::State::State(Passkey /*passkey*/, group::GroupParts parts, group::GroupHo
   if (lanes_.own().can.device != nullptr && core_.size() > 1)
     core_.surroundings().announced = std::make_unique<group::Announced>(core_.surroundings());
   core_.surroundings().post_others = [this](std::optional<int> held_up_by, bool to_all) {
-    if (!host_.all_groups) return;
-    for (Group& other : host_.all_groups()) other.state().post_calls(held_up_by, to_all);
+    bool are_all_told = true;
+    if (!host_.all_groups) return are_all_told;
+    for (Group& other : host_.all_groups()) {
+      if (!other.state().post_calls(held_up_by, to_all) && &other.state() != this) are_all_told = false;
+    }
+    return are_all_told;
   };
 }
 
@@ -125,12 +129,15 @@ std::optional<std::uint64_t> Group::State::calls_made() {
   return made;
 }
 
-void Group::State::post_calls(std::optional<int> held_up_by, bool to_all) {
-  if (core_.is_forked_child()) return;
-  const auto lock = access_.try_lock();
-  if (!lock || access_.is_destroyed() || core_.broken()) return;
+bool Group::State::post_calls(std::optional<int> held_up_by, bool to_all) {
+  if (core_.is_forked_child()) return true;
+  // The holder of one group's gate must not wait for another's.
+  const auto lock = group::Access::is_moving_one_on() ? access_.try_lock() : access_.lock_unless_used();
+  if (!lock) return false;
+  if (access_.is_destroyed() || core_.broken()) return true;
   if (!to_all && core_.surroundings().records_show_all()) held_up_by.reset();
   group::post_calls(core_.surroundings(), held_up_by);
+  return true;
 }
 
 Work Group::State::work_of(group::PendingPtr pending) {

@@ -79,9 +79,9 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   void note_told(const Error& cause) noexcept;
   // How many collective calls this rank has made, and messages it has sent. Nothing while a thread uses the group.
   std::optional<std::uint64_t> calls_made();
-  // Lets others compare these calls with theirs, and know which rank of the job this one waits for, unless a thread
-  // uses the group.
-  void post_calls(std::optional<int> held_up_by, bool to_all);
+  // Lets others compare these calls with theirs, and know which rank of the job this one waits for. Returns false, and
+  // has done nothing, while a call uses the group, or where another thread moves it on and must not be waited for.
+  bool post_calls(std::optional<int> held_up_by, bool to_all);
 
  private:
   class Passkey {};  // make_shared() needs a public constructor, which nobody else may call

@@ -154,8 +154,18 @@ bool Work::Handle::await_function(Duration budget) {
     throw Error(
         ErrorCode::invalid_argument,
         "a function that was given to Work::then() must not wait for another one; give it to that one's then()");
+  // Others may wait for this rank meanwhile.
+  const group::Continuation::Before awaited = after->operation();
+  LongWait tells(
+      [&](Duration waited) {
+        if (awaited.pending) awaited.access->say_whom_it_awaits(*awaited.pending, waited);
+      },
+      [&] {
+        if (awaited.pending) awaited.access->withdraw(*awaited.pending);
+      });
   // Later than the budget, as above; and its operation times out first.
-  WaitContext wait = waiting(Deadline::after(std::min(budget, Deadline::kMaxBudget) + timeout() + timeout() / 8));
+  WaitContext wait =
+      waiting(Deadline::after(std::min(budget, Deadline::kMaxBudget) + timeout() + timeout() / 8), &tells);
   without_trace([&] {
     if (budget <= Duration::zero())
       after->await(wait);

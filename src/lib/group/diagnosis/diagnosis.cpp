@@ -173,12 +173,12 @@ void Diagnosis::say_who_holds_up(bool thorough) {
 }
 
 void Diagnosis::tell(int world_rank) {
-  if (std::exchange(told_, world_rank) == world_rank) return;
+  if (std::exchange(told_, world_rank) == world_rank && has_told_all_) return;
   const bool to_all = !surroundings_.records_show_all();
   if (to_all) surroundings_.holdup = told_;  // also where the store does not answer now
   look_at_store([&](Store&) {
     if (to_all) post_calls(surroundings_, told_);
-    if (surroundings_.post_others) surroundings_.post_others(told_, to_all);
+    if (surroundings_.post_others) has_told_all_ = surroundings_.post_others(told_, to_all);
   });
 }
 

@@ -76,8 +76,8 @@ struct Surroundings {
   int holdup = -1;                 // the same as it should be: the store may not have answered
   bool has_posted = false;         // anything of this
   // Posts the calls of this process's other groups, as post_calls() does. `to_all`: groups whose records show all get
-  // `held_up_by`, too; otherwise their ranks see it there.
-  std::function<void(std::optional<int> held_up_by, bool to_all)> post_others = {};
+  // `held_up_by`, too; otherwise their ranks see it there. Returns false if another thread had one of them.
+  std::function<bool(std::optional<int> held_up_by, bool to_all)> post_others = {};
   std::shared_ptr<StoreHealth> store = std::make_shared<StoreHealth>();  // of all groups of the context
   std::unique_ptr<Announced> announced = {};                             // of a group on GPUs; null in others
 
@@ -231,6 +231,7 @@ class Diagnosis final : public WaitObserver {
   bool posted_ = false;
   bool tells_ = false;
   int told_ = -1;  // whom this wait is for, as the boards say
+  bool has_told_all_ = true;
 };
 
 // A Diagnosis that is made when somebody asks for it: most calls end before. It lives as long as the wait, under the

@@ -209,23 +209,46 @@ bool Access::move_on_unattended() {
 
 bool Access::hand_over() {
   if (!flight_.holds_back()) return true;
-  // The holder of one group's gate must not wait for another's.
-  const auto lock = is_moving_one_on() ? try_lock() : lock_unless_used();
+  const auto lock = lock_for_moments();
   if (!lock) return false;
   if (!destroyed_ && !core_.is_forked_child()) flight_.hand_over();
   return true;
 }
 
-void Access::time_out(Pending& pending) noexcept {
-  const auto lock = try_lock();
+template <class Act>
+void Access::move_on_by(std::unique_lock<Gate> lock, const Act& act) noexcept {
   if (!lock || destroyed_ || core_.is_forked_child()) return;
   const auto* const outer = std::exchange(moved_on, this);
   try {
-    if (!pending.has_ended()) flight_.time_out(pending);
+    act();
   } catch (...) {  // kept for those who ask
   }
   moved_on = outer;
   if (flight_.active().empty()) leave_to_others(false);
+}
+
+void Access::time_out(Pending& pending) noexcept {
+  move_on_by(try_lock(), [&] {
+    if (!pending.has_ended()) flight_.time_out(pending);
+  });
+}
+
+void Access::say_whom_it_awaits(Pending& pending, Duration waited) noexcept {
+  move_on_by(lock_for_moments(), [&] {
+    if (pending.has_ended()) return;
+    Diagnosis& diagnosis = pending.watch_in(core_.surroundings()).diagnosis();
+    diagnosis.tell_others();
+    diagnosis.say_whom_it_awaits(waited);
+  });
+}
+
+// What a broken group has said explains why.
+void Access::withdraw(Pending& pending) noexcept {
+  move_on_by(lock_for_moments(), [&] {
+    if (core_.broken()) return;
+    if (pending.watch) pending.watch->diagnosis().withdraw();
+    if (RankRecord* const record = core_.record()) record->held_up_by(-1);
+  });
 }
 
 std::unique_lock<Gate> Access::lock_unless_used() {

@@ -112,6 +112,10 @@ class Access {
   // For an operation whose time is over, and which no thread waits for: breaks the group with a timeout that tells why.
   // Does nothing while another thread uses the group.
   void time_out(Pending& pending) noexcept;
+  // For who waits, without a call, for what follows the operation: tells others for whom this rank waits, and that it
+  // waits no more. Does nothing while a call uses the group. Waits for others that move it on, which takes moments.
+  void say_whom_it_awaits(Pending& pending, Duration waited) noexcept;
+  void withdraw(Pending& pending) noexcept;
   // Whether this thread is inside that function, for any group.
   static bool is_moving_one_on() noexcept;
 
@@ -130,6 +134,12 @@ class Access {
   bool wait_for_turn(const Deadline& deadline, const Deadline& until);
   void end_turn() noexcept;
   bool is_inside() const noexcept;
+  // Runs it as a thread that moves the group on, and keeps its errors for the thread that waits. Does nothing where the
+  // gate is not had.
+  template <class Act>
+  void move_on_by(std::unique_lock<Gate> lock, const Act& act) noexcept;
+  // The holder of one group's gate must not wait for another's. Empty while a call uses the group.
+  std::unique_lock<Gate> lock_for_moments() { return is_moving_one_on() ? try_lock() : lock_unless_used(); }
   // Called at the begin and the end of a call: operations in flight are moved forward by their own waits, or else by
   // the waits of all others. Requires: this thread has the gate.
   void leave_to_others(bool leaves) noexcept {

@@ -39,7 +39,8 @@ Continuation::Continuation(Before before, Function function, Duration timeout)
     : before_(std::move(before)),
       function_(std::move(function)),
       timeout_(timeout),
-      deadline_(Deadline::after(timeout)) {
+      deadline_(Deadline::after(timeout)),
+      operation_(before_.continuation ? before_.continuation->operation() : before_) {
   hand_over();
 }
 
@@ -70,13 +71,24 @@ void Continuation::run() noexcept {
   } catch (...) {
     error_ = thrown_by_user();
   }
-  function_ = nullptr;  // both may hold what their owner wants back
+  function_ = nullptr;  // all three may hold what their owner wants back
   before_ = {};
+  Before operation;
+  {
+    const std::lock_guard lock(mutex_);
+    std::swap(operation, operation_);
+  }
+  operation = {};
   {
     const std::lock_guard lock(mutex_);
     ended_.store(true, std::memory_order_release);
   }
   changed_.notify_all();
+}
+
+Continuation::Before Continuation::operation() const {
+  const std::lock_guard lock(mutex_);
+  return operation_;
 }
 
 void Continuation::await(WaitContext& wait) {

@@ -45,6 +45,8 @@ class Continuation {
   // What the function has thrown. Requires: it has ended.
   const std::optional<Error>& error() const { return error_; }
   Duration timeout() const { return timeout_; }
+  // The operation that has to end first, also of one before another; none where there is none, or it has ended.
+  Before operation() const;
   // Blocks until it has ended. Throws what wait.check() throws.
   void await(WaitContext& wait);
   // The same for `budget` at most; returns whether it has ended.
@@ -59,7 +61,8 @@ class Continuation {
   const Duration timeout_;
   const Deadline deadline_;
   bool is_handed_over_ = false;  // what had been posted when it was made, or a little later
-  core::Mutex mutex_;
+  mutable core::Mutex mutex_;
+  Before operation_;  // guarded by mutex_
   core::Condition changed_;
   std::optional<Error> error_;  // written before the next one
   std::atomic<bool> ended_{false};
