@@ -65,7 +65,10 @@ NcclChannel::~NcclChannel() {
   try {
     const GpuDevice::Scope scope(*device_);
     posts_.clear();
-    if (communicator_->is_inside()) abort_all(communicators());
+    if (communicator_->is_inside()) {  // messages that wait for a peer; those that share connections end with it
+      cause_->set(Error(ErrorCode::aborted, "a group was ended while NCCL waited for a peer", group_, rank_));
+      abort_all(communicators());
+    }
     const bool deregistered = deregister();
     use_->communicator = nullptr;
     if (!deregistered) {
