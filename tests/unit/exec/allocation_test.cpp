@@ -54,7 +54,7 @@ void operator delete[](void* memory, std::size_t) noexcept {
 
 namespace {
 
-constexpr int kRanks = 3;
+constexpr int kMembers = 3;
 
 // Makes the calls of a group over shared memory, whose channel does not allocate either, again and again: `prepare`
 // returns what makes them. Checks that they allocate nothing, once they have been made before.
@@ -65,8 +65,8 @@ void check_no_allocation(Prepare prepare) {
   constexpr int kAttempts = 5;
   // A wait that takes long, as on a busy machine, looks for the reason, and allocates: one attempt without is enough.
   std::atomic<long> before{0}, least{std::numeric_limits<long>::max()};
-  const auto outcomes = col::test::run_threads(kRanks, [&](int rank, col::Context& context) {
-    col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = kRanks, .backend_name = "shm"});
+  const auto outcomes = col::test::run_threads(kMembers, [&](int rank, col::Context& context) {
+    col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = kMembers, .backend_name = "shm"});
     std::vector<float> data(1000, 1.0F), out(1000);
     std::vector<col::bfloat16> half(500);
     const auto once = prepare(group, data, out, half);

@@ -57,7 +57,7 @@ void define_simulate(CommandLine& line, SimulateTexts& texts) {
   line.add_option(kWhat, "--algo", texts.algorithms, "LIST", "all, or some of them; default: all");
   texts.cell.define(line);
   line.add_option(kWhat, "--max-time", texts.max_time, "TIME",
-                  "then a closed form is taken, on one node; 0s: at once; default: 10s");
+                  "then a closed form is taken; 0s: at once; default: 10s");
 }
 
 // ---- What is asked for ----------------------------------------------------------------------------------------------
