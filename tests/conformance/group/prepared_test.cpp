@@ -213,6 +213,19 @@ TEST_CASE("prepared: ranks that start different calls are told which", "[group][
   });
 }
 
+TEST_CASE("prepared: a start that fails before it is in flight leaves nothing to wait for", "[group][prepared]") {
+  const Setting strict("COL_CHECK", "strict");
+  threads_on_each_backend(2, [](Group& group) {
+    std::vector<int> data(8);
+    const Op op = group.rank() == 0 ? ReduceOp::sum : ReduceOp::max;
+    PreparedCall call = group.prepare({.collective = Collective::allreduce, .in = data, .out = data}, {.op = op});
+    expect_error(ErrorCode::mismatch, "allreduce of 8 int32", [&] { call.start(); });
+    expect(call.has_ended(), "it has ended");
+    expect_error(ErrorCode::mismatch, "", [&] { call.wait(); });
+    expect_error(ErrorCode::aborted, "", [&] { call.start(); });
+  });
+}
+
 TEST_CASE("prepared: after the group's end, a start says so", "[group][prepared]") {
   threads_on_each_backend(2, [](Group& group) {
     std::vector<int> data(8);

@@ -126,14 +126,23 @@ PendingPtr Collectives::prepare(const Call& call, const Options& options) {
 
 void Collectives::start_prepared(const PendingPtr& pending, const Options& options) {
   const Use use(access_);
-  begin_again(*pending, options, false);
-  if (pending->decision->plan) {
-    pending->plan_of_counts.reset();
-    flight_.launch(pending);
-  } else {
-    starter_.start_native(pending);
+  try {
+    begin_again(*pending, options, false);
+    if (pending->decision->plan) {
+      pending->plan_of_counts.reset();
+      flight_.launch(pending);
+    } else {
+      starter_.start_native(pending);
+    }
+    flight_.progress_all(Flight::kGlance);
+  } catch (...) {
+    // One that broke the group before it was in flight: nobody else ends it, and a wait for it must not last.
+    if (!pending->has_ended()) {
+      pending->error = core_.broken();
+      pending->end();
+    }
+    throw;
   }
-  flight_.progress_all(Flight::kGlance);
 }
 
 // Where a call is kept that runs natively, by its buffers.
