@@ -1,5 +1,5 @@
-// What col's own channels can do beyond the functions of Channel: the parts that Capabilities points to. The group
-// layer asks for them once, when the group is made. The rules of Channel hold for all of them.
+// The parts of col's own channels beyond the functions of Channel, which Capabilities points to. The group layer asks
+// for them once, when the group is made. The rules of Channel hold for all of them.
 #pragma once
 
 #include <cstddef>
@@ -93,7 +93,7 @@ class COL_MODULE_EXPORT AllocationOps {
 class COL_MODULE_EXPORT CommonMemoryOps {
  public:
   virtual ~CommonMemoryOps() = default;
-  // Whether this rank can reach that memory.
+  // True if this rank can reach that memory.
   virtual bool has_pool() const = 0;
   // Makes the channel of a new group, on its rank 0. Returns nothing if there is no room. The other ranks of the group
   // get theirs by its place, each of them once. Neither function blocks. They read group, rank, size and token of the
@@ -110,7 +110,7 @@ class COL_MODULE_EXPORT CommonMemoryOps {
   // place.
   static constexpr std::size_t kLongestFarewell = 2000;
   virtual std::optional<int> post_farewell(std::string_view words) = 0;
-  // What that rank has left; nothing if it has not.
+  // The words that rank has left; nothing if it has not.
   virtual std::optional<std::string> farewell_of(int rank) const = 0;
 };
 
@@ -121,7 +121,7 @@ class COL_MODULE_EXPORT Draft {
  public:
   virtual ~Draft() = default;
 
-  // What the others have to hear: not empty.
+  // The words that the others have to hear: not empty.
   static constexpr std::size_t kMostWords = 63;
   virtual std::string words() const = 0;
   // Takes the words of all ranks of the new group, in rank order. Does not block. Requires: the channel from which it
@@ -135,7 +135,7 @@ class COL_MODULE_EXPORT Draft {
 class COL_MODULE_EXPORT DraftOps {
  public:
   virtual ~DraftOps() = default;
-  // Whether this rank can take part in it. All ranks of a group must.
+  // True if this rank can take part in it. All ranks of a group must.
   virtual bool can_draft() const = 0;
   // Begins this rank's part. Reads what the request says of the ranks; `ranks` are their numbers in this group. Does
   // not block. Null, or an Error: the ranks have to meet in the store, where this one can say what is wrong.
@@ -160,8 +160,8 @@ class COL_MODULE_EXPORT HoldingOps {
 class COL_MODULE_EXPORT ReasonOps {
  public:
   virtual ~ReasonOps() = default;
-  // Which way start_native() would take, and why, for Group::explain(). The buffers of `request` need not exist. Thread
-  // safe.
+  // The way that start_native() would take, and why, for Group::explain(). The buffers of `request` need not exist.
+  // Thread safe.
   virtual std::string how(const Request& request) const = 0;
 };
 
@@ -188,7 +188,7 @@ class COL_MODULE_EXPORT NearOps : public SideOps {
  public:
   ~NearOps() override = default;
   struct Awaited {
-    // Whether it is there; moves on whatever can bring it. Ends the wait by throwing.
+    // True if it is there; moves on whatever can bring it. Ends the wait by throwing.
     std::function<bool()> look;
     // Says in the context what the wait is for, once it lasts.
     std::function<void(WaitContext& wait)> tell;
@@ -216,7 +216,7 @@ class COL_MODULE_EXPORT WireOps : public SideOps {
   // The rank is about to sleep until `ring` is called. Returns whether it may: false if there may be something to do
   // already. Throws what progress() throws.
   virtual bool may_sleep() = 0;
-  // Whether messages move on while this rank makes no call. Otherwise its looks bring them, and are worth some time.
+  // True if messages move on while this rank makes no call. Otherwise its looks bring them, and are worth some time.
   virtual bool moves_by_itself() const noexcept = 0;
 };
 
