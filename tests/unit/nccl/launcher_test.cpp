@@ -1,6 +1,11 @@
 // The thread that makes NCCL's calls in the blocking form, and how often it gets one. By the stand-ins.
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <fstream>
 #include <future>
 #include <latch>
 #include <memory>
@@ -16,6 +21,7 @@
 #include "support/catch.hpp"
 #include "support/fake_gpu/control.hpp"
 #include "support/prompt.hpp"
+#include "support/soon.hpp"
 
 namespace col::nccl_backend {
 namespace {
@@ -32,6 +38,15 @@ ncclResult_t result_of(Launcher& launcher, NcclCall call) {
     REQUIRE_FALSE(deadline.expired());
   }
   return launcher.result();
+}
+
+// Whether the kernel says so of this thread of the process.
+bool sleeps(pid_t thread) {
+  std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string line;
+  std::getline(stat, line);
+  const std::size_t name_end = line.rfind(')');
+  return name_end != std::string::npos && line.substr(name_end, 3) == ") S";
 }
 
 TEST_CASE("nccl launcher: its thread makes all calls, one after the other, on its device", "[nccl]") {
@@ -56,9 +71,13 @@ TEST_CASE("nccl launcher: its thread makes all calls, one after the other, on it
 
 TEST_CASE("nccl launcher: one that sleeps is woken", "[nccl]") {
   Launcher launcher(driver(), 0);
+  pid_t thread = 0;
   for (int i = 0; i < 5; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    CHECK(result_of(launcher, [] { return ncclSuccess; }) == ncclSuccess);
+    CHECK(result_of(launcher, [&] {
+            thread = ::gettid();
+            return ncclSuccess;
+          }) == ncclSuccess);
+    REQUIRE(test::soon([&] { return sleeps(thread); }));
   }
 }
 
