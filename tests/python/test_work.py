@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import time
 import weakref
 
 import numpy as np
@@ -261,9 +262,23 @@ def test_then(group):
         work.then(fails).wait()
     with pytest.raises(col.InvalidArgument, match="function"):
         work.then(3)
+    # Without a function, and without a wait for the operation itself: the thread counts the timeout of what nobody sends.
+    if group.rank == 0:
+        watched = own.irecv(np.ones(1), source=1, tag=1, timeout=0.2)
+        watched.then(None)
+        while watched.error is None:
+            time.sleep(0.01)
+        assert isinstance(watched.error, col.Timeout)
+    group.barrier()  # until then, nobody leaves
+
+
+@pytest.mark.ranks(2)
+def test_then_of_a_mismatch(group):
+    own = group.dup()
+    seen = []
     broken = own.iallreduce(np.ones(3 + group.rank), timeout=20)
     broken.then(seen.append).wait()
-    assert isinstance(seen[1], col.Mismatch) and broken.error == seen[1]
+    assert isinstance(seen[0], col.Mismatch) and broken.error == seen[0]
     own.destroy()
 
 

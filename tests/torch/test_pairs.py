@@ -255,6 +255,7 @@ def failures(groups):
     laters = [pair.Later("rank 1", "isend", {}, stream, None) for _ in range(2)]
     for later in laters:
         later.then(told.append)
+        later.then(None)
         later.then(told.append)
     laters[0].begin(SimpleNamespace(isend=lambda **_: running), stream)
     laters[1].fail(error)

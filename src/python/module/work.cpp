@@ -150,7 +150,12 @@ nb::object WorkObject::error() const {
 }
 
 WorkObject WorkObject::then(nb::object function) {
-  if (PyCallable_Check(function.ptr()) == 0) refuse("then: it takes a function of one argument: the error, or None");
+  if (function.is_none()) {
+    const auto nothing = [](const std::optional<Error>&) {};
+    return {{.work = without_gil([&] { return parts_.work.then(nothing); })}, nb::none()};
+  }
+  if (PyCallable_Check(function.ptr()) == 0)
+    refuse("then: it takes a function of one argument, the error or None; or None instead of a function");
   const auto call = [kept = held(function.release().ptr())](const std::optional<Error>& error) {
     tell(kept.get(), error);
   };
@@ -205,9 +210,11 @@ void bind_work(nb::module_& module) {
            "not raised.")
       .def("done", &WorkObject::done,
            "Returns whether the operation has ended, without blocking. Raises the operation's error.")
-      .def("then", &WorkObject::then, nb::arg("function"),
+      .def("then", &WorkObject::then, nb::arg("function").none(),
            "Calls the function with None when the operation has ended, or with its error, in a thread of the library. "
-           "Returns the Work of the function. The function may start operations, and must not wait.")
+           "Returns the Work of the function. The function may start operations, and must not wait.\n\n"
+           "With None in place of a function, that thread only moves the operation on and counts its timeout, where "
+           "the host makes no call meanwhile: after wait(stream=…), say. It takes no lock of the interpreter.")
       .def_prop_ro("error", &WorkObject::error,
                    "The operation's error, an exception that is not raised; None after success, and before the end.")
       .def_prop_ro("source", &WorkObject::source,

@@ -16,7 +16,7 @@ import torch
 from .. import _col
 from ..errors import Timeout
 
-Told = Callable[[Optional[BaseException]], None]
+Told = Optional[Callable[[Optional[BaseException]], None]]  # of then()
 
 
 class Later:
@@ -55,7 +55,7 @@ class Later:
                     continue
                 except BaseException as error:  # nobody would learn of its end: this thread makes the others begin
                     self._failure = error
-            function(self._failure)
+            _tell(function, self._failure)
 
     def _begun_work(self) -> Any:
         if self._failure is not None:
@@ -82,7 +82,7 @@ class Later:
                 self._functions.append(function)
                 return
         if self._failure is not None:
-            function(self._failure)
+            _tell(function, self._failure)
         else:
             self._work.then(function)
 
@@ -99,6 +99,11 @@ class Later:
     @property
     def source(self) -> int:
         return -1 if self._work is None else int(self._work.source)
+
+
+def _tell(function: Told, error: BaseException) -> None:
+    if function is not None:
+        function(error)
 
 
 class Pair:

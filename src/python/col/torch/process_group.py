@@ -616,15 +616,11 @@ class ProcessGroup(dist.ProcessGroup):
             works = [getattr(group, "i" + call)(**own, **more) for call, own in calls]
         if stream is not None:
             for one in works:
-                one.then(_nothing)  # counts the timeout and notices lost ranks: for a stream that waits, nobody else does
+                one.then(None)  # counts the timeout and notices lost ranks: for a stream that waits, nobody else does
         work = Work(works, outputs, finish, stream)
         if self._together is not None:
             self._together.append(work)
         return work
-
-
-def _nothing(_: Optional[BaseException]) -> None:
-    pass
 
 
 def _single(tensors: Sequence[Any]) -> Sequence[Any]:
