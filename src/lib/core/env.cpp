@@ -95,19 +95,16 @@ constexpr std::array kTable = {
              false},
     Variable{"COL_ISA", "baseline | avx2 | avx512", "the best that this processor has",
              "With which instructions the library reduces and converts. The results are the same, bit by bit.", false},
-    Variable{"COL_CALIBRATE", "auto | off | now | kept", "auto",
-             "Whether the first group of a job over shared memory measures what the machine takes (10 ms at most), to "
-             "choose between ways that give the same bits: by `auto` unless an earlier job has, whose file in the "
-             "cache folder is not older than 7 days; `now` always. By `off`, calls that the caches hold use "
-             "slots of the smallest size, and the kernel copies nothing; by `kept` too, unless there is such a file, "
-             "which is then believed whatever "
-             "state the machine is in. Rank 0's value counts for all.",
+    Variable{"COL_CALIBRATE", "on | off", "on",
+             "Whether ranks that share memory try in the program's own calls which of several ways to the same bits is "
+             "faster: one copy by the kernel or none (`COL_CMA`), and how they write what others read. By `off`, all "
+             "goes through slots that are written in the usual way. Rank 0's value counts for all.",
              false},
     Variable{
         "COL_CMA", "auto | off | on", "auto",
         "Over shared memory: whether broadcast, scatter, gather, allgather and alltoall, and reduce and allreduce of "
-        "two ranks, go by one copy of the kernel (process_vm_readv): by `auto` where the calibration says that it may "
-        "be faster, and it is in the program's own calls; `off` never, `on` always where it works. Rank 0's value "
+        "two ranks, go by one copy of the kernel (process_vm_readv): by `auto` where ranks try it and it is "
+        "faster in the program's own calls; `off` never, `on` always where it works. Rank 0's value "
         "counts for all.",
         false},
     Variable{
@@ -211,9 +208,6 @@ constexpr std::array kLauncherVariables = {
     LauncherVariable{"TMPDIR", "any",
                      "The ranks of such a job that share a host have a directory of theirs in "
                      "`$TMPDIR/col-<user id>`, else in `/tmp/col-<user id>`. The last rank removes it."},
-    LauncherVariable{"XDG_CACHE_HOME", "any",
-                     "In its folder `col`, a calibration is kept (see `COL_CALIBRATE`); an absolute path."},
-    LauncherVariable{"HOME", "any", "Where XDG_CACHE_HOME is unset, the folder is `$HOME/.cache/col`."},
 };
 
 // What NCCL and UCX read by themselves, where the backend has to know what they were told.

@@ -210,7 +210,7 @@ TEST_CASE("at once: large calls begin so until the group shares memory", "[shm]"
     repeat(kSteps, begun_after);
   };
   const auto endings = run_ranks(size, body, [](const shm_backend::Segment& segment, int processors) {
-    return decide(shape_of(segment, processors), std::nullopt, shm_backend::KernelCopies::off);
+    return decide(shape_of(segment, processors), {.copies = shm_backend::KernelCopies::off});
   });
   INFO(size << " ranks, seed " << seed << "\n" << show(endings));
   CHECK(all_well(endings));

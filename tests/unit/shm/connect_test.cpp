@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "backend/factories.hpp"
-#include "backend/shm/calibration/decide.hpp"
 #include "backend/shm/segment/layout.hpp"
+#include "backend/shm/segment/tuning.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/shm/shm_ranks.hpp"
@@ -245,7 +245,7 @@ TEST_CASE("shm connect: large slots without memory are a resource error of every
   const std::size_t rings = 2 * Segment::ring_bytes_for(2);
   const std::size_t room = Segment::first_bytes_for(2) - rings + kSlots * more + kSlots * more / 2;
   const Tuner large = [](const Segment& segment, int processors) {
-    Tuning tuning = decide(shape_of(segment, processors), std::nullopt, KernelCopies::off);
+    Tuning tuning = decide(shape_of(segment, processors), {.copies = KernelCopies::off});
     tuning.slot = segment.area().slot_bytes();
     return tuning;
   };
@@ -278,7 +278,7 @@ TEST_CASE("shm connect: without memory to wander through, calls go on as before"
   const std::size_t small = Area::small_slot_bytes_for(2), more = Area::slot_bytes_for(2) - small;
   const std::size_t room = Segment::first_bytes_for(2) - 2 * Segment::ring_bytes_for(2) + kSlots * more;
   const Tuner with_small_slots = [&](const Segment& segment, int processors) {
-    Tuning tuning = decide(shape_of(segment, processors), std::nullopt, KernelCopies::off);
+    Tuning tuning = decide(shape_of(segment, processors), {.copies = KernelCopies::off});
     tuning.crowd = 1;
     tuning.slot = small;
     tuning.wide_slot = segment.area().slot_bytes();

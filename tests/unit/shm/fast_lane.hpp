@@ -13,9 +13,9 @@
 
 #include <fmt/format.h>
 
-#include "backend/shm/calibration/calibrator.hpp"
 #include "backend/shm/segment/segment.hpp"
 #include "backend/shm/segment/shared_file.hpp"
+#include "backend/shm/segment/tuning.hpp"
 #include "support/channel_ranks.hpp"
 #include "support/protocol/fibers.hpp"
 #include "unit/shm/again.hpp"
@@ -42,7 +42,7 @@ inline std::string show(const LaneCall& of) {
 // its own, so it looks on before it lets others run.
 inline void set_small_steps(shm_backend::Segment& segment, std::size_t slot) {
   using namespace shm_backend;
-  Tuning tuning = decide(shape_of(segment, segment.size()), std::nullopt, KernelCopies::off);
+  Tuning tuning = decide(shape_of(segment, segment.size()), {.copies = KernelCopies::off});
   tuning.small_slot = tuning.slot = slot;
   tuning.fold_all = 128;
   tuning.looks = 1;

@@ -108,6 +108,14 @@ TEST_CASE("trials: they come back, and find out that it has changed", "[shm]") {
   CHECK(ranks.by_kernel(2 * KernelTrials::kLongestRound, again) > static_cast<int>(KernelTrials::kLongestRound) - 20);
 }
 
+TEST_CASE("trials: where the kernel is far behind, they are rare from the first on", "[shm]") {
+  constexpr int kCalls = 4 * static_cast<int>(KernelTrials::kLongestRound);
+  Ranks far(2, 0), near(2, 0);
+  CHECK(far.by_kernel(kCalls, {{100, 1, 50}, {151, 1, 100}}) == 4 * 4);  // each trial calls the kernel four times
+  CHECK(far.decisions() == 4);
+  CHECK(near.by_kernel(kCalls, {{100, 1, 90}, {140, 1, 100}}) > 4 * 4);
+}
+
 TEST_CASE("trials: a rank that loses its processor in one call of a trial changes nothing", "[shm]") {
   constexpr int kTrialCalls = 10;  // with the one that decides
   for (const auto& [usual, is_faster] : {std::pair{Cost{50, 1, 100}, true}, std::pair{Cost{100, 1, 50}, false}}) {
@@ -184,7 +192,7 @@ std::vector<std::byte> folded(DType dtype, ReduceOp op, bool rooted, const std::
     }
   };
   require_well(run_ranks(2, body, [&](const Segment& segment, int processors) {
-    return decide(shape_of(segment, processors), std::nullopt, copies);
+    return decide(shape_of(segment, processors), {.copies = copies});
   }));
   if (!rooted) CHECK(results[0] == results[1]);
   return results[1];

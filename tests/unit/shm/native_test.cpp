@@ -146,7 +146,7 @@ TEST_CASE("native: calls that wander through their slots, in turn with others", 
     Area area;
     std::size_t used = 0, wide = 0;
     const shm_backend::Tuner wandering = [&](const shm_backend::Segment& segment, int processors) {
-      auto tuning = decide(shape_of(segment, processors), std::nullopt, shm_backend::KernelCopies::off);
+      auto tuning = decide(shape_of(segment, processors), {.copies = shm_backend::KernelCopies::off});
       tuning.crowd = 1;
       area = segment.area();
       used = tuning.slot;

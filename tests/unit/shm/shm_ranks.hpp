@@ -13,20 +13,20 @@
 
 #include <col/store.hpp>
 
-#include "backend/shm/calibration/calibrator.hpp"
 #include "backend/shm/channel.hpp"
 #include "backend/shm/segment/connect.hpp"
+#include "backend/shm/segment/tuning.hpp"
 #include "support/channel_ranks.hpp"
 
 namespace col::test {
 
 using shm_backend::ShmChannel;
 
-// Larger calls go by the kernel, where calls can, and smaller ones through slots. Nothing is measured.
+// Larger calls go by the kernel, where calls can, and smaller ones through slots. Nothing is tried.
 inline shm_backend::Tuning mixed_ways(const shm_backend::Segment& segment, int processors) {
   using namespace shm_backend;
   constexpr std::uint64_t kFrom16Kib = ~std::uint64_t{0} << 14;
-  Tuning tuning = decide(shape_of(segment, processors), std::nullopt, KernelCopies::on);
+  Tuning tuning = decide(shape_of(segment, processors), {.copies = KernelCopies::on});
   tuning.kernel.fill(kFrom16Kib);
   return tuning;
 }

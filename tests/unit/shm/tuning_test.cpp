@@ -4,13 +4,12 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "backend/factories.hpp"
-#include "backend/shm/calibration/decide.hpp"
+#include "backend/shm/segment/tuning.hpp"
 #include "support/catch.hpp"
 #include "support/native_calls.hpp"
 #include "support/temp_dir.hpp"
@@ -56,6 +55,7 @@ Tuning drawn(const Segment& segment, std::mt19937_64& random) {
   tuning.wide_slot = either(tuning.small_slot, segment.area().slot_bytes());
   tuning.two_waits = any(1 << 18);
   tuning.crowd = 1 + any(3);
+  tuning.tries = static_cast<std::uint32_t>(any(1));
   tuning.copies = any(2) == 0 ? KernelCopies::on : KernelCopies::automatic;
   tuning.before_trials = either(0, std::uint64_t{1} << 20);
   for (std::uint64_t& bits : tuning.kernel) bits = either(random(), either(0, ~std::uint64_t{0}));
@@ -68,7 +68,7 @@ TEST_CASE("tuning: every outcome gives the same results, for all collectives", "
   const std::vector<std::size_t> counts = {1, 100, 4097, 70'001};
   for (const KernelCopies copies : {KernelCopies::off, KernelCopies::on}) {
     const Tuner forced = [copies](const Segment& segment, int processors) {
-      return decide(shape_of(segment, processors), std::nullopt, copies);
+      return decide(shape_of(segment, processors), {.copies = copies});
     };
     check_all_calls<std::int32_t>(3, counts, forced);
     check_all_calls<std::int32_t>(2, counts, forced);  // two ranks can fold by the kernel
@@ -97,7 +97,7 @@ TEST_CASE("tuning: rank 0 alone decides, once, and all ranks of a group have its
         make_call<std::int32_t>(channel, {.collective = Collective::broadcast, .count = 100'000}, rank, 4, 0);
       },
       [&](const Segment& segment, int processors) {
-        Tuning tuning = decide(shape_of(segment, processors), std::nullopt, KernelCopies::off);
+        Tuning tuning = decide(shape_of(segment, processors), {.copies = KernelCopies::off});
         tuning.fold_all = 4711;
         ++decided;
         return tuning;
@@ -121,7 +121,7 @@ TEST_CASE("tuning: where ranks share processors, all that one sends to a root fi
           }
         },
         [&](const Segment& segment, int processors) {
-          Tuning tuning = decide(shape_of(segment, processors), std::nullopt, KernelCopies::off);
+          Tuning tuning = decide(shape_of(segment, processors), {.copies = KernelCopies::off});
           tuning.slot = std::uint64_t{256} << 10;
           tuning.least_part = 0;
           tuning.crowd = crowd;
@@ -146,8 +146,9 @@ TEST_CASE("tuning: a call that the caches do not hold uses wide slots", "[shm]")
         }
       },
       [&](const Segment& segment, int processors) {
-        Tuning tuning = decide(shape_of(segment, processors), std::nullopt, KernelCopies::off);
+        Tuning tuning = decide(shape_of(segment, processors), {.copies = KernelCopies::off});
         tuning.streamed = std::uint64_t{16} << 20;
+        tuning.slot = tuning.small_slot;
         tuning.wide_slot = std::uint64_t{256} << 10;
         return tuning;
       }));
@@ -158,19 +159,18 @@ TEST_CASE("tuning: before a group has made a large call, it has taken no more me
   for (const int size : {1, 2, 8, 64, 300}) {
     CHECK(Area::slot_bytes_for(size) >= Area::small_slot_bytes_for(size));
     CHECK(Area::slot_bytes_for(size) <=
-          std::max({Area::small_slot_bytes_for(size), kSlotSizes.back(), Area::wide_slot_bytes(Area::cache_bytes())}));
+          std::max({Area::small_slot_bytes_for(size), kMostCachedSlot, Area::wide_slot_bytes(Area::cache_bytes())}));
   }
 }
 
 TEST_CASE("tuning: where ranks have other settings, those of rank 0 count for all", "[shm]") {
-  const TempDir store, cache;
+  const TempDir store;
   for (const bool by_kernel : {true, false}) {
     std::vector<RankProcess> ranks;
     for (int rank = 0; rank < 3; ++rank) {
       ranks.emplace_back([&, rank] {
         ::setenv("COL_CMA", (rank == 0) == by_kernel ? "on" : "off", 1);
-        ::setenv("COL_CALIBRATE", rank == 1 ? "off" : "auto", 1);
-        ::setenv("XDG_CACHE_HOME", (cache / std::to_string(rank)).c_str(), 1);
+        ::setenv("COL_CALIBRATE", rank == 1 ? "off" : "on", 1);
         WaitContext wait = wait_for(std::chrono::seconds(20));
         const auto factory = make_factory();
         const auto channel = factory->connect(
@@ -182,7 +182,7 @@ TEST_CASE("tuning: where ranks have other settings, those of rank 0 count for al
         Request request;
         request.collective = Collective::barrier;
         expect(shm.how(request).find(way) != std::string::npos, shm.how(request));
-        expect(rank == 0 || !std::filesystem::exists(cache / std::to_string(rank)), "rank 0 alone keeps what it finds");
+        expect(shm.how(request).find("ranks try what is faster") != std::string::npos, shm.how(request));
       });
     }
     for (auto& rank : ranks) CHECK(rank.wait().text == "");

@@ -12,10 +12,10 @@
 #include <fmt/format.h>
 
 #include "backend/factories.hpp"
-#include "backend/shm/calibration/calibrator.hpp"
 #include "backend/shm/segment/connect.hpp"
 #include "backend/shm/segment/doorbell.hpp"
 #include "backend/shm/segment/shared_file.hpp"
+#include "backend/shm/segment/tuning.hpp"
 #include "core/clock/clock.hpp"
 #include "core/log.hpp"
 
@@ -434,11 +434,10 @@ class Factory final : public BackendFactory {
   }
 
   std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
-    const CalibrationSettings settings = CalibrationSettings::of_environment();
+    const TuningSettings settings = TuningSettings::of_environment();
     const auto segment = connect_segment(request, wait, local_, {}, [&](const Segment& made, int processors) {
-      return calibrator_.tuning(shape_of(made, processors), settings);
+      return decide(shape_of(made, processors), settings);
     });
-    calibrator_.learn(segment->tuning());
     if (request.rank == 0) core::log::info("group '{}': {}", request.group, in_words(segment->tuning()));
     return make_channel(segment, request);
   }
@@ -450,7 +449,6 @@ class Factory final : public BackendFactory {
 
  private:
   LocalSegments local_;
-  Calibrator calibrator_;
 };
 
 }  // namespace

@@ -41,6 +41,7 @@ Engine::Engine(Segment& segment, int rank, const Names& names)
     Peer& peer = peers_.emplace_back();
     peer.rank = other;
     peer.out = Producer(segment.indices(rank, other), segment.ring(rank, other), ring_bytes_);
+    if (segment.tuning().tries == 0) peer.out.try_nothing();
     peer.in = Consumer(segment.indices(other, rank), segment.ring(other, rank), ring_bytes_);
   }
 }

@@ -50,7 +50,7 @@ class RingMemory {
     };
     if (bytes < core::kLeastWhole)
       std::memcpy(to, from, bytes);
-    else if (bytes < kLeastChosen)
+    else if (!tries_ || bytes < kLeastChosen)
       copy(core::StoreChoice::Way::again);
     else
       choice_.run({}, bytes, copy);
@@ -61,6 +61,7 @@ class RingMemory {
     else
       core::copy(static_cast<std::byte*>(to), from, bytes, stores);
   }
+  void try_nothing() noexcept { tries_ = false; }
   // relaxed: it is seen with the first word of the frame before it.
   static void clear(std::byte* word) noexcept { atomic(word).store(0, std::memory_order_relaxed); }
   // release, pairs with is_there(): a consumer that sees the word also sees the frame. Not seq_cst, though the
@@ -89,6 +90,7 @@ class RingMemory {
   }
 
   core::StoreChoice choice_;
+  bool tries_ = true;
 };
 
 template <class Memory>
@@ -97,6 +99,9 @@ class ProducerOver {
   ProducerOver() = default;
   ProducerOver(RingIndices& indices, std::byte* ring, std::size_t ring_bytes) noexcept
       : indices_(&indices), ring_(ring), ring_bytes_(ring_bytes) {}
+
+  // Payloads are always written in the usual way from now on.
+  void try_nothing() noexcept { memory_.try_nothing(); }
 
   bool fits(std::size_t payload_bytes) noexcept {
     const std::size_t needed = frame_bytes(payload_bytes) + sizeof(FrameHeader);  // and the word after it

@@ -33,9 +33,9 @@ constexpr std::size_t kKeptOutput = 2000;
 // What is passed on of the caller's environment: nothing that any launcher sets, and nothing that changes what col does
 // but where its parts are, which GPUs it has (or stand-ins for them), and which of several ways to the same bits it
 // takes.
-constexpr std::array<std::string_view, 10> kKept = {
-    "PATH",    "HOME",          "LANG",          "TZ", "COL_PLUGIN_PATH", "COL_NCCL_LIBRARY", "LLVM_PROFILE_FILE",
-    "COL_CMA", "COL_CALIBRATE", "XDG_CACHE_HOME"};
+constexpr std::array<std::string_view, 9> kKept = {
+    "PATH",    "HOME",         "LANG", "TZ", "COL_PLUGIN_PATH", "COL_NCCL_LIBRARY", "LLVM_PROFILE_FILE",
+    "COL_CMA", "COL_CALIBRATE"};
 constexpr std::array<std::string_view, 8> kKeptPrefixes = {"LC_",   "LD_",   "GCOV_",     "MALLOC_",
                                                            "CUDA_", "NCCL_", "FAKE_GPU_", "FAKE_NCCL_"};
 

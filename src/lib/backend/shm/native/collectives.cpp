@@ -190,6 +190,7 @@ Collectives::Collectives(const std::string& group, Segment& segment, SymmetricHe
       cma_(group, rank, segment.token()),
       kernel_trials_(segment.size(), tuning_.before_trials),
       presences_(static_cast<std::size_t>(segment.size())) {
+  writing_.tries = tuning_.tries != 0;
   waiter_.set_patience(Patience::of(true, tuning_.looks));  // until all have told which processors they have
 }
 

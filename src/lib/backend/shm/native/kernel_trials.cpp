@@ -53,6 +53,8 @@ bool KernelTrials::decide(std::span<const Presence> all) noexcept {
   const bool is_faster = std::uint64_t{call.kernel} + call.meeting < call.slots;
   const bool is_again = kind_->is_decided && is_faster == kind_->by_kernel;
   kind_->round = is_again ? std::min(2 * kind_->round, kLongestRound) : kFirstRound;
+  // On a machine where the kernel copies slowly, trials are what they cost, and nothing else.
+  if (std::uint64_t{2} * call.kernel > std::uint64_t{3} * call.slots) kind_->round = kLongestRound;
   kind_->by_kernel = is_faster;
   kind_->is_decided = true;
   return is_faster;

@@ -1,4 +1,4 @@
-// Which way a call goes that one copy by the kernel could serve: that one, or through slots (decision 0053).
+// Which way a call goes that one copy by the kernel could serve: that one, or through slots (decision 0063).
 //
 // Which is faster depends on what nobody knows before: a peer that has read the data, which nobody has written since,
 // has it in its own caches, and the kernel copies from there. What was computed just now comes from another cache in
@@ -40,8 +40,9 @@ class KernelTrials {
   // Whether the kernel was faster, from what all ranks have told; as before if a trial of one way was not timed.
   bool decide(std::span<const Presence> all) noexcept;
 
-  // Calls from one trial to the next: twice as many each time that it ends like the one before.
-  static constexpr std::uint32_t kFirstRound = 32, kLongestRound = 256;
+  // Calls from one trial to the next: twice as many each time that it ends like the one before, and at once the most
+  // where the kernel took half as long again.
+  static constexpr std::uint32_t kFirstRound = 32, kLongestRound = 1024;
 
  private:
   struct Kind {

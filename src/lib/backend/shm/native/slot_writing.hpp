@@ -23,7 +23,7 @@ class SlotWriting {
   // case. `is_beyond`: what all caches hold.
   core::StoreChoice* choice(Readers readers, std::size_t bytes, bool is_beyond) noexcept {
     const int bits = static_cast<int>(std::bit_width(bytes));
-    if (bits < kLeastBits) return nullptr;
+    if (!tries || bits < kLeastBits) return nullptr;
     auto& choices = choices_[readers == Readers::others ? 0 : 1];
     return &choices[is_beyond ? kClasses : static_cast<std::size_t>(std::min(bits, kMostBits) - kLeastBits)];
   }
@@ -36,6 +36,8 @@ class SlotWriting {
     return offset;
   }
 
+  // False: all are written in the usual way.
+  bool tries = true;
   // How much of each slot may be used, if it is more than a call needs: a power of two. Zero: as long as nobody has
   // taken memory for it.
   std::size_t reach = 0;

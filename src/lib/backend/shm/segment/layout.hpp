@@ -27,7 +27,7 @@ namespace col::shm_backend {
 // Two cache lines, because processors fetch them in pairs. Data that different ranks write is at least this far apart.
 inline constexpr std::size_t kLine = 128;
 
-inline constexpr std::uint64_t kMagic = 0x32'31'6d'68'73'6c'6f'63ULL;  // "colshm12" in memory: changes with the layout
+inline constexpr std::uint64_t kMagic = 0x33'31'6d'68'73'6c'6f'63ULL;  // "colshm13" in memory: changes with the layout
 
 // Why the group ended. The first rank that claims it writes it. It counts only once it is `written`, so a rank that is
 // killed in between has not ended the group.

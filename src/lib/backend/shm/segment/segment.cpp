@@ -112,7 +112,7 @@ std::size_t Area::slot_bytes_for(int size) noexcept {
   const std::size_t small = small_slot_bytes_for(size);
   if (!can_populate()) return small;
   const std::size_t most = std::bit_floor(kAllSlots / (kSlots * static_cast<std::size_t>(size)));
-  return std::max(small, std::min(most, std::max(kSlotSizes.back(), wide_slot_bytes(cache_bytes()))));
+  return std::max(small, std::min(most, std::max(kMostCachedSlot, wide_slot_bytes(cache_bytes()))));
 }
 
 std::size_t Area::bytes_for(int size, std::size_t slot_bytes) noexcept {

@@ -1,32 +1,23 @@
-// By what the ranks of a group choose between ways that give the same bits.
+// By what the ranks of a group choose between ways that give the same bits (docs/decisions/0063-one-tuner.md).
 //
-// Rank 0 decides it when the group is made (calibration/), and writes it into the segment before the others go on. They
-// read it there, so all ranks choose alike, whatever their own environment says.
+// What only the program's own calls show, the ranks try in these: whether one copy by the kernel is faster than slots
+// (native/kernel_trials.hpp), and how a rank writes what others read (core/kernels/store_choice.hpp). All else follows
+// from the caches and the number of ranks. Rank 0 decides it when the group is made, and writes it into the segment
+// before the others go on. They read it there, so all ranks choose alike, whatever their own environment says.
 #pragma once
 
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace col::shm_backend {
 
-// The sizes of slots between which a group chooses for calls that the caches hold (docs/decisions/0019).
-inline constexpr std::array<std::size_t, 3> kSlotSizes = {std::size_t{64} << 10, std::size_t{128} << 10,
-                                                          std::size_t{256} << 10};
+class Segment;
 
-// What a machine takes, in picoseconds: per KiB, or for a start (a call, a wait). Zero: not known.
-struct Costs {
-  std::uint64_t line = 0;   // for a line of memory, from one processor to another
-  std::uint64_t yield = 0;  // for sched_yield() when nobody else wants the processor
-  std::uint64_t look = 0;   // for one look at a flag, and a pause
-  // From the memory of one thread to that of another: through a slot, and by one copy of the kernel's.
-  std::uint64_t slot_start = 0, slot_kib = 0;
-  std::uint64_t best_kib = 0;  // through slots, in the best way for much (core/kernels/store_choice.hpp)
-  std::uint64_t kernel_start = 0, kernel_kib = 0;
-  std::uint64_t exchange_kib = 0;                           // by the kernel, where both threads copy at a time
-  std::array<std::uint64_t, kSlotSizes.size()> step_kib{};  // two threads exchange data by slots of kSlotSizes
-};
+// Calls that the caches hold use no more of a slot.
+inline constexpr std::size_t kMostCachedSlot = std::size_t{256} << 10;
 
 // COL_CMA.
 enum class KernelCopies : std::uint32_t { automatic, off, on };
@@ -52,25 +43,53 @@ struct KernelCall {
 };
 
 struct Tuning {
-  enum class Source : std::uint32_t { off, unknown, measured, kept };
-  Source source = Source::off;
-  KernelCopies copies = KernelCopies::automatic;  // what rank 0's environment says
-  std::uint32_t looks = 0;                        // polls of a rank before its first yield
-  std::uint64_t small_slot = 0;                   // of each slot, so much is taken from the machine at the beginning
-  std::uint64_t slot = 0;                         // how much of each slot calls use that are larger than a small slot
-  std::uint64_t least_part = 0;                   // of what goes from or to one rank, a step moves at least so much
-  std::uint64_t fold_all = 0;                     // every rank folds all of a vector up to this size, and else a slice
-  std::uint64_t streamed = 0;                     // calls that touch more go past the caches with what they write
-  std::uint64_t wide_slot = 0;                    // and use so much of each slot; others may, too
-  std::uint64_t two_waits = 0;                    // two waits for all ranks take as long as a copy of so many bytes
-  std::uint64_t crowd = 1;                        // ranks for each processor, at least 1
-  std::array<std::uint64_t, kKernelShapes> kernel{};  // bit b - 1: the kernel may serve sizes of b bits faster
+  KernelCopies copies = KernelCopies::automatic;
+  std::uint32_t tries = 1;       // whether ranks try anything: COL_CALIBRATE
+  std::uint32_t looks = 0;       // polls of a rank before its first yield
+  std::uint64_t small_slot = 0;  // of each slot, so much is taken from the machine at the beginning
+  std::uint64_t slot = 0;        // how much of each slot calls use that are larger than a small slot
+  std::uint64_t least_part = 0;  // of what goes from or to one rank, a step moves at least so much
+  std::uint64_t fold_all = 0;    // every rank folds all of a vector up to this size, and else a slice
+  std::uint64_t streamed = 0;    // calls that touch more go past the caches with what they write
+  std::uint64_t wide_slot = 0;   // and use so much of each slot; others may, too
+  std::uint64_t two_waits = 0;   // two waits for all ranks take as long as a copy of so many bytes
+  std::uint64_t crowd = 1;       // ranks for each processor, at least 1
+  std::array<std::uint64_t, kKernelShapes> kernel{};  // bit b - 1: the kernel may serve sizes of b bits
   std::uint64_t before_trials = 0;  // bytes of a kind of call that go through slots before the kernel is tried
-  Costs costs;
 
   bool goes_by_kernel(KernelShape shape, std::size_t bytes) const noexcept {
     return bytes > 0 && ((kernel[static_cast<std::size_t>(shape)] >> (std::bit_width(bytes) - 1)) & 1) != 0;
   }
 };
+
+// ---- What rank 0 decides, by pure functions: tests try any shape
+
+struct GroupShape {
+  int size = 1;
+  int processors = 1;          // that the ranks have together
+  std::size_t small_slot = 0;  // as the segment has them
+  std::size_t largest_slot = 0;
+  std::size_t cache_bytes = 0;  // of the second level, of one processor
+  std::size_t last_caches = 0;  // bytes of the last level, of all processors; 0: not known
+};
+
+// From a group's segment. Large slots are for groups whose ranks could all take them.
+GroupShape shape_of(const Segment& segment, int processors);
+
+struct TuningSettings {
+  KernelCopies copies = KernelCopies::automatic;  // COL_CMA
+  bool tries = true;                              // COL_CALIBRATE
+
+  // Throws invalid_argument, which names the variable.
+  static TuningSettings of_environment();
+};
+
+Tuning decide(const GroupShape& shape, const TuningSettings& settings);
+
+// For a group that is made in the memory of another one.
+Tuning decide_as(const Tuning& parent, const GroupShape& shape);
+
+// For the log and Group::explain(): "slots of 256 KiB, …".
+std::string in_words(const Tuning& tuning);
 
 }  // namespace col::shm_backend
