@@ -102,10 +102,10 @@ constexpr std::array kTable = {
              false},
     Variable{
         "COL_CMA", "auto | off | on", "auto",
-        "Over shared memory: whether broadcast, scatter, gather, allgather and alltoall, and reduce and allreduce of "
-        "two ranks, go by one copy of the kernel (process_vm_readv): by `auto` where ranks try it and it is "
-        "faster in the program's own calls; `off` never, `on` always where it works. Rank 0's value "
-        "counts for all.",
+        "Over shared memory: whether broadcast, scatter, gather, allgather and alltoall, reduce and allreduce of two "
+        "ranks, and messages of 32 KiB and more, go by one copy of the kernel (process_vm_readv): by `auto` where "
+        "ranks try it and it is faster in the program's own calls; `off` never, `on` always where it works. Rank 0's "
+        "value counts for all.",
         false},
     Variable{
         "COL_TRACE", "path", "no trace",

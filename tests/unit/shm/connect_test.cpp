@@ -212,12 +212,16 @@ TEST_CASE("shm connect: a ring without memory for it is a resource error of the 
   check_in_small_folder(mount_point.path(), room, [&] {
     const auto store = make_memory_store();
     shm_backend::LocalSegments local;
+    const Tuner through_rings = [](const Segment& segment, int processors) {
+      return decide(shape_of(segment, processors), {.copies = KernelCopies::off});
+    };
     const auto endings = run_each(kRanks, [&](int rank) {
       const auto channel = connect({.rank = rank,
                                     .size = kRanks,
                                     .store = store,
                                     .places = {.use_memfd = false, .files = mount_point.path()},
-                                    .local = &local});
+                                    .local = &local,
+                                    .tuner = through_rings});
       std::vector<std::int32_t> few(10, rank), many(1 << 18, rank), taken(few.size());
       WaitContext wait = wait_for(20s);
       const int next = (rank + 1) % kRanks, last = (rank + kRanks - 1) % kRanks;

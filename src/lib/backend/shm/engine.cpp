@@ -1,5 +1,7 @@
 #include "backend/shm/engine.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -7,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "backend/shm/segment/doorbell.hpp"
+#include "core/hash.hpp"
 
 namespace col::shm_backend {
 namespace {
@@ -31,6 +34,7 @@ Engine::Engine(Segment& segment, int rank, const Names& names)
     : segment_(segment),
       rank_(rank),
       names_(names),
+      proof_(core::Hash().add(segment.token()).add("messages").add(rank).value()),
       ring_bytes_(segment.ring_bytes()),
       eager_bytes_(std::min(kLargestEager, ring_bytes_ / 8)),
       part_bytes_(std::min(kLargestPart, ring_bytes_ / 4)),
@@ -113,7 +117,7 @@ Operation& Engine::receive(int from, std::uint64_t slot, std::byte* data, std::u
   }
   backend::require_equal(names_.of(message->peer), *message, operation);
   if (message->announced) {
-    begin_large(peer(message->peer), operation, message->remote);
+    begin_large(peer(message->peer), operation, message->remote, message->offer);
   } else {
     if (bytes > 0) std::memcpy(data, message->data.get(), bytes);
     operation.peer = message->peer;
@@ -161,7 +165,10 @@ void Engine::progress() {
     if (peer.sends) take_in(peer);
   }
   if (!operations_.any()) return;  // of many peers, to look at each costs more than the rest
-  for (Peer& peer : peers_) push_out(peer);
+  for (Peer& peer : peers_) {
+    push_out(peer);
+    if (!peer.to_read.empty()) read_some(peer);
+  }
 }
 
 // ---- Out
@@ -185,7 +192,8 @@ bool Engine::announce_some(Peer& peer) {
   while (!peer.to_announce.empty()) {
     Operation& send = peer.to_announce.front();
     const bool eager = send.bytes <= eager_bytes_ && !send.filling;
-    const std::size_t payload = eager ? static_cast<std::size_t>(send.bytes) : 0;
+    const Offer offer = eager ? Offer() : offer_of(send);
+    const std::size_t payload = eager ? static_cast<std::size_t>(send.bytes) : offer.data != 0 ? sizeof offer : 0;
     if (!peer.out.fits(payload)) return false;
     peer.to_announce.pop();
     put(peer,
@@ -194,7 +202,7 @@ bool Engine::announce_some(Peer& peer) {
          .slot = send.slot,
          .bytes = send.bytes,
          .id = send.ticket},
-        send.source);
+        eager ? static_cast<const void*>(send.source) : &offer);
     send.state = eager ? State::done : State::announced;
   }
   return true;
@@ -218,6 +226,40 @@ void Engine::stream_some(Peer& peer) {
     peer.to_stream.pop();
     send.state = State::done;
   }
+}
+
+// A message that is still being filled cannot be read at once.
+Offer Engine::offer_of(const Operation& send) const noexcept {
+  if (send.filling || !OneCopy::may_be_faster(segment_.tuning(), send.bytes)) return {};
+  return {.pid = ::getpid(),
+          .proof_at = reinterpret_cast<std::uintptr_t>(&proof_),
+          .proof = proof_,
+          .data = reinterpret_cast<std::uintptr_t>(send.source)};
+}
+
+// Reads on, for a moment. Nobody writes to what is read before the sender has the answer, or its call has failed: it
+// then has ended the group, or left it, before its user gets the memory back. So what was read counts if neither has
+// happened after that, as in lending.hpp.
+void Engine::read_some(Peer& peer) {
+  Operation& receive = peer.to_read.front();
+  if (receive.moved < receive.bytes) {
+    const std::size_t got = peer.one_copy.read(receive.offered + receive.moved, receive.target + receive.moved,
+                                               receive.bytes - receive.moved);
+    receive.moved += got;
+    if (got == 0) {  // the sender streams it, from the beginning
+      peer.to_read.pop();
+      receive.moved = 0;
+      peer.to_clear.push(receive);
+      return push_out(peer);
+    }
+    if (receive.moved < receive.bytes) return ring(rank_);  // who sleeps now would not go on
+  }
+  if (segment_.ending_after_reads() || segment_.place(peer.rank).left.load(std::memory_order_seq_cst) != 0) return;
+  if (!peer.out.fits(0)) return;
+  peer.to_read.pop();
+  put(peer, {.kind = FrameKind::taken, .id = receive.remote});
+  receive.state = State::done;
+  peer.one_copy.ended(&receive);
 }
 
 std::uint64_t Engine::bytes_there(Operation& send) noexcept {
@@ -262,6 +304,8 @@ void Engine::take(Peer& peer, const FrameHeader& header) {
       return take_request(peer, header);
     case FrameKind::clear:
       return take_clear(peer, header);
+    case FrameKind::taken:
+      return take_taken(peer, header);
     case FrameKind::data:
       return take_data(peer, header);
     case FrameKind::none:
@@ -297,20 +341,28 @@ void Engine::take_eager(Peer& peer, const FrameHeader& header) {
 }
 
 void Engine::take_request(Peer& peer, const FrameHeader& header) {
-  if (Operation* const receive = take_receive(peer.rank, header)) return begin_large(peer, *receive, header.id);
+  Offer offer;
+  if (header.payload_bytes == sizeof offer) peer.in.read(&offer, sizeof offer);
+  if (Operation* const receive = take_receive(peer.rank, header)) return begin_large(peer, *receive, header.id, offer);
   Unexpected& message = unexpected_pool_.get(0);
   message.peer = peer.rank;
   message.slot = header.slot;
   message.bytes = header.bytes;
   message.announced = true;
   message.remote = header.id;
+  message.offer = offer;
   unexpected_.add(message);
 }
 
-void Engine::begin_large(Peer& peer, Operation& receive, std::uint64_t remote) {
+void Engine::begin_large(Peer& peer, Operation& receive, std::uint64_t remote, const Offer& offer) {
   receive.peer = peer.rank;
   receive.remote = remote;
   receive.state = State::moving;
+  if (offer.data != 0 && peer.one_copy.begin(&receive, offer, receive.bytes, segment_.tuning())) {
+    receive.offered = offer.data;
+    peer.to_read.push(receive);
+    return;
+  }
   peer.to_clear.push(receive);
   push_out(peer);
 }
@@ -335,6 +387,10 @@ void Engine::take_clear(Peer& peer, const FrameHeader& header) {
   peer.to_stream.push(send);
 }
 
+void Engine::take_taken(const Peer& peer, const FrameHeader& header) {
+  expect(peer, header, true).state = State::done;
+}
+
 void Engine::take_data(Peer& peer, const FrameHeader& header) {
   Operation& receive = expect(peer, header, false);
   // Where the caches do not hold the two buffers, nobody finds this one in a cache.
@@ -342,7 +398,9 @@ void Engine::take_data(Peer& peer, const FrameHeader& header) {
   peer.in.read(receive.target + receive.moved, header.payload_bytes,
                is_beyond ? core::Stores::streaming : core::Stores::cached);
   receive.moved += header.payload_bytes;
-  if (receive.moved == receive.bytes) receive.state = State::done;
+  if (receive.moved < receive.bytes) return;
+  receive.state = State::done;
+  peer.one_copy.ended(&receive);
 }
 
 }  // namespace col::shm_backend

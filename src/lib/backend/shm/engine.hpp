@@ -8,6 +8,8 @@
 //     | <- clear(id, receive's id) --- |
 //     | -- data, data, data … -------> |   straight into the receiver's memory
 //
+// Or the receiver reads it where it is (one_copy.hpp).
+//
 // So every frame at the head of a ring can be taken at once: into the receiver's memory, or into a private copy if it
 // is small and has no receive yet. No message ever blocks another one, and no order of posting and waiting can
 // deadlock.
@@ -22,6 +24,7 @@
 #include <vector>
 
 #include "backend/shm/matching.hpp"
+#include "backend/shm/one_copy.hpp"
 #include "backend/shm/ring.hpp"
 #include "backend/shm/segment/names.hpp"
 #include "backend/shm/segment/segment.hpp"
@@ -61,6 +64,8 @@ class Engine {
     OperationQueue to_clear;     // receives whose sender has not been told yet
     OperationQueue to_announce;  // sends that have nothing in the ring yet
     OperationQueue to_stream;    // large sends that were cleared
+    OperationQueue to_read;      // large receives that are read from its memory
+    OneCopy one_copy;
   };
 
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank < rank_ ? rank : rank - 1)]; }
@@ -73,6 +78,8 @@ class Engine {
   bool clear_some(Peer& peer);
   bool announce_some(Peer& peer);
   void stream_some(Peer& peer);
+  void read_some(Peer& peer);
+  Offer offer_of(const Operation& send) const noexcept;
   std::uint64_t bytes_there(Operation& send) noexcept;
 
   void take_in(Peer& peer);
@@ -83,12 +90,14 @@ class Engine {
   void take_clear(Peer& peer, const FrameHeader& header);
   void take_data(Peer& peer, const FrameHeader& header);
   Operation* take_receive(int peer, const FrameHeader& header);
-  void begin_large(Peer& peer, Operation& receive, std::uint64_t remote);
+  void take_taken(const Peer& peer, const FrameHeader& header);
+  void begin_large(Peer& peer, Operation& receive, std::uint64_t remote, const Offer& offer);
   Operation& expect(const Peer& peer, const FrameHeader& header, bool sending);
 
   Segment& segment_;
   const int rank_;
   const Names& names_;
+  const std::uint64_t proof_;  // of Offer
   const std::size_t ring_bytes_;
   const std::size_t eager_bytes_;                            // messages up to this size are sent whole
   const std::size_t part_bytes_;                             // of a large message

@@ -11,6 +11,7 @@
 #include <col/channel.hpp>
 
 #include "backend/match_table.hpp"
+#include "backend/shm/one_copy.hpp"
 
 namespace col::shm_backend {
 
@@ -34,6 +35,7 @@ struct Operation {
   std::uint64_t moved = 0;    // bytes of a large message
   bool filling = false;       // a send without all of its bytes so far (Engine::filling_)
   std::uint64_t remote = 0;   // the ticket of the other end
+  std::uint64_t offered = 0;  // of a large message that is read from there: where it is in its sender's process
   std::uint64_t ticket = 0;   // its own
   Operation* next = nullptr;  // in the queue or table that it is in
 
@@ -86,6 +88,7 @@ struct Unexpected {
   std::uint64_t bytes = 0;
   bool announced = false;    // the message itself is still with the sender,
   std::uint64_t remote = 0;  // which has this ticket for it
+  Offer offer = {};
   std::unique_ptr<std::byte[]> data;
   std::size_t capacity = 0;  // of `data`
   Unexpected* next = nullptr;

@@ -23,6 +23,7 @@ enum class FrameKind : std::uint32_t {
   eager,    // a whole message: slot, bytes
   request,  // a message that is too large to be eager: slot, bytes, id of the send
   clear,    // the answer when a receive exists: id of the send, in `slot` the id of the receive
+  taken,    // the other answer: it has been read where it is; id of the send
   data,     // a part of such a message: id of the receive
 };
 
