@@ -1,10 +1,6 @@
-// What a trace, or the flight recorder, adds to an allreduce: loops with and without it, in turns, in one run.
+// What a trace adds to an allreduce: loops with and without it, in turns, in one run.
 //
-//   colrun -n 2 trace_cost trace BYTES       a trace of this process, on and off
-//   colrun -n 2 trace_cost recorder BYTES    RankRecord::note() as it is, and as a function that returns at once
-//   (x86-64)
-#include <dlfcn.h>
-#include <sys/mman.h>
+//   colrun -n 2 trace_cost trace BYTES
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,28 +20,6 @@
 namespace {
 
 constexpr int kPairs = 200, kCalls = 500, kWarmUp = 200;
-
-// The first byte of note(), which a return instruction takes the place of.
-class Recorder {
- public:
-  Recorder()
-      : code_(static_cast<unsigned char*>(
-            ::dlsym(RTLD_DEFAULT, "_ZN3col10RankRecord4noteEimNS_10CollectiveERKNS_11CallDetailsEb"))) {
-    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    void* const begin = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(code_) / page * page);
-    if (code_ == nullptr || ::mprotect(begin, page, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
-      throw std::runtime_error("RankRecord::note() cannot be changed here");
-    first_ = *code_;
-  }
-  void turn(bool on) {
-    constexpr unsigned char kReturn = 0xc3;
-    *code_ = on ? first_ : kReturn;
-  }
-
- private:
-  unsigned char* const code_;
-  unsigned char first_ = 0;
-};
 
 double loop_ns(col::Group& world, std::vector<float>& data) {
   world.barrier();
@@ -61,23 +34,18 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void measure(bool is_trace, std::size_t bytes) {
+void measure(std::size_t bytes) {
   col::Group world = col::init();
   std::vector<float> data(bytes / sizeof(float));
   std::vector<double> off, on, differences;
   const char* const folder = std::getenv("TMPDIR");
   const std::string file =
       std::string(folder != nullptr ? folder : "/tmp") + "/trace_cost." + std::to_string(::getpid());
-  Recorder* const recorder = is_trace ? nullptr : new Recorder;
   for (int pair = 0; pair < kPairs; ++pair) {
-    if (recorder != nullptr) recorder->turn(false);
     off.push_back(loop_ns(world, data));
-    if (recorder != nullptr)
-      recorder->turn(true);
-    else
-      col::start_trace(std::uint64_t{1} << 20);
+    col::start_trace(std::uint64_t{1} << 20);
     on.push_back(loop_ns(world, data));
-    if (is_trace) col::end_trace(file);
+    col::end_trace(file);
     differences.push_back(on.back() - off.back());
   }
   ::unlink(file.c_str());
@@ -93,12 +61,12 @@ void measure(bool is_trace, std::size_t bytes) {
 
 int main(int argc, char** argv) {
   const std::string_view what = argc == 3 ? argv[1] : "";
-  if (what != "trace" && what != "recorder") {
-    std::fprintf(stderr, "usage: trace_cost trace|recorder BYTES\n");
+  if (what != "trace") {
+    std::fprintf(stderr, "usage: trace_cost trace BYTES\n");
     return 2;
   }
   try {
-    measure(what == "trace", static_cast<std::size_t>(std::atoi(argv[2])));
+    measure(static_cast<std::size_t>(std::atoi(argv[2])));
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

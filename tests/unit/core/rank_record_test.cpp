@@ -13,9 +13,11 @@
 
 #include <col/job.hpp>
 
+#include "core/job/call_ring.hpp"
 #include "core/job/page.hpp"
 #include "core/job/process.hpp"
 #include "helpers.hpp"
+#include "support/call_ring.hpp"
 #include "support/catch.hpp"
 #include "support/prompt.hpp"
 #include "support/soon.hpp"
@@ -23,7 +25,9 @@
 
 using col::ControlPage;
 using col::ErrorCode;
+using col::core::CallRing;
 using col::core::ProcessId;
+using col::test::note;
 using core_test::check_error;
 using core_test::Child;
 using core_test::error_of;
@@ -79,41 +83,116 @@ TEST_CASE("rank record: follows an operation from beginning to end", "[job]") {
   CHECK(page->record(0).read().state == State::absent);
 }
 
-TEST_CASE("rank record: a brief call shows its state, number and name, and is of the last group alone", "[job]") {
+TEST_CASE("rank record: a call that does not wait is in the ring alone, and the later one is shown", "[job]") {
   using col::Collective;
   const auto page = ControlPage::in_memory(1);
   auto& record = page->record(0);
   record.join(0);
-  const std::string group = "rows", other = "columns";
-  CHECK_FALSE(record.begin_briefly(group, 1, Collective::barrier));  // no begin() yet
-  record.begin(group, 1, "allreduce", 0xfeed);
+  CallRing ring(record);
+  const int rows = record.enter_group("rows", 5), columns = record.enter_group("columns", 6);
+  record.begin("rows", 1, "allreduce", 0xfeed);
   record.end();
 
-  REQUIRE(record.begin_briefly(group, 2, Collective::barrier));
+  const auto barrier = CallRing::words(columns, Collective::barrier, {});
+  std::uint64_t entry = ring.begin(barrier, 2);
   auto activity = record.read();
   CHECK(activity.state == State::running);
-  CHECK(activity.group == group);
+  CHECK(activity.group == "columns");
   CHECK(activity.sequence == 2);
   CHECK(activity.op == "barrier");
   CHECK(activity.fingerprint == 0);
-  record.end_briefly(group, 2, Collective::barrier);
+  CHECK(record.history().calls.empty());  // it has not ended
+  CHECK(record.times_since(0).noted == 0);
+  ring.end(entry, barrier, 2);
   activity = record.read();
   CHECK(activity.state == State::joined);
+  CHECK(activity.group == "columns");
   CHECK(activity.sequence == 2);
   CHECK(activity.op == "barrier");
+  REQUIRE(record.history().calls.size() == 1);
+  CHECK(record.history().calls[0].ended);
+  CHECK(record.times_since(0).noted == 1);
 
-  CHECK_FALSE(record.begin_briefly(other, 7, Collective::barrier));
-  REQUIRE(record.begin_briefly(group, 3, Collective::recv));
-  record.begin(other, 8, "send", 0xbeef);  // another thread's call, which is the later one
-  record.end_briefly(group, 3, Collective::recv);
+  const auto recv = CallRing::words(rows, Collective::recv, {col::DType::int8, 7, 3, 99});
+  entry = ring.begin(recv, 3);
+  CHECK(record.read().details.count == 7);
+  record.begin("columns", 8, "send", 0xbeef);  // another thread's call, which is the later one
+  ring.end(entry, recv, 3);
   activity = record.read();
   CHECK(activity.state == State::running);
-  CHECK(activity.group == other);
+  CHECK(activity.group == "columns");
   CHECK(activity.sequence == 8);
   CHECK(activity.op == "send");
   CHECK(activity.fingerprint == 0xbeef);
+  note(record, columns, 8, Collective::send, {}, true);
+  record.end("columns");
+  entry = ring.begin(recv, 4);
+  note(record, columns, 9, Collective::send, {}, true);  // of another thread, beside it
+  CHECK(record.read().op == "recv");
+  ring.end(entry, recv, 4);
+  CHECK(record.read().sequence == 4);
+
+  // One that is waited for later, in two entries.
+  ring.add(recv, 5, col::core::EntryState::brief_started);
+  CHECK(record.read().state == State::running);
+  CHECK(record.read().sequence == 5);
+  CHECK_FALSE(record.history().calls.back().ended);
+  ring.add(recv, 5, col::core::EntryState::brief);
+  CHECK(record.read().state == State::joined);
+  CHECK(record.history().calls.back().ended);
+
+  // A wait that is of no call leaves what the ring says of the last one.
+  record.waiting(-1, -1);
+  activity = record.read();
+  CHECK(activity.state == State::waiting);
+  CHECK(activity.group == "rows");
+  CHECK(activity.sequence == 5);
+  CHECK(activity.op == "recv");
+  CHECK(activity.details.tag == 99);
+  record.resume();
+  CHECK(record.read().state == State::running);
   record.finish();
   CHECK(record.read().state == State::finished);
+}
+
+TEST_CASE("rank record: a call that turns out to wait has its entry when it ends", "[job]") {
+  using col::Collective;
+  const auto page = ControlPage::in_memory(1);
+  auto& record = page->record(0);
+  record.join(0);
+  CallRing ring(record);
+  const int group = record.enter_group("g", 5);
+  const auto words = CallRing::words(group, Collective::allreduce, {col::DType::float32, 3, -1, -1});
+  ring.take_back(ring.begin(words, 1));
+  record.begin("g", 1, "allreduce", 1);
+  note(record, group, 0, Collective::send, {}, true);  // started before, and ends meanwhile
+  ring.add(words, 1, col::core::EntryState::ended, 5000);
+  record.end("g");
+  auto times = record.times_since(0);
+  REQUIRE(times.calls.size() == 2);
+  CHECK(times.calls[0].op == Collective::send);
+  CHECK(times.calls[1].sequence == 1);
+  CHECK(times.calls[1].took_ns == 5000);
+  CHECK(record.read().fingerprint == 1);
+
+  // Another thread's entry has come in between: nothing is left of the first one.
+  const std::uint64_t entry = ring.begin(words, 2);
+  note(record, group, 7, Collective::send, {}, true);
+  ring.take_back(entry);
+  times = record.times_since(0);
+  REQUIRE(times.calls.size() == 3);
+  CHECK(times.calls[2].sequence == 7);
+  CHECK(times.noted == 4);
+
+  // The ring has gone round meanwhile: it gets a new entry, and the one in its place stays.
+  const std::uint64_t lost = ring.begin(words, 8);
+  for (std::uint64_t call = 0; call < CallRing::kPlaces; ++call)
+    note(record, group, 100 + call, Collective::send, {}, true);
+  ring.end(lost, words, 8);
+  const auto calls = record.history().calls;
+  CHECK(calls.back().sequence == 8);
+  CHECK(calls.back().op == Collective::allreduce);
+  CHECK(std::ranges::count_if(calls, [](const auto& call) { return call.op == Collective::allreduce; }) == 1);
 }
 
 TEST_CASE("rank record: a rank that is stopped in a brief call says what it does", "[job]") {
@@ -122,12 +201,9 @@ TEST_CASE("rank record: a rank that is stopped in a brief call says what it does
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    const std::string group = "g";
     auto& record = page->record(0);
     record.join(3);
-    record.begin(group, 1, "allreduce", 1);
-    record.end();
-    record.begin_briefly(group, 2, col::Collective::allreduce);
+    CallRing(record).begin(CallRing::words(record.enter_group("g", 5), col::Collective::allreduce, {}), 2);
     ::raise(SIGSTOP);
     ::_exit(0);
   }
@@ -427,8 +503,8 @@ TEST_CASE("flight recorder: the last calls, with their groups, also when it has 
   record.join(0);
   CHECK(record.history().calls.empty());
   const int rows = record.enter_group("rows", 5), columns = record.enter_group("columns", 6);
-  CHECK(record.note(rows, 1, Collective::allreduce, {col::DType::float32, 1000, 2, -1}, true) > 0);
-  record.note(columns, 0, Collective::send, {col::opaque(24), 8, 3, 99}, false);
+  note(record, rows, 1, Collective::allreduce, {col::DType::float32, 1000, 2, -1}, true);
+  note(record, columns, 0, Collective::send, {col::opaque(24), 8, 3, 99}, false);
   auto history = record.history();
   REQUIRE(history.calls.size() == 2);
   CHECK(history.calls[0].group == "rows");
@@ -453,7 +529,7 @@ TEST_CASE("flight recorder: the last calls, with their groups, also when it has 
   CHECK(record.history().calls[1].group == "columns");
 
   constexpr std::uint64_t kMany = 5000;
-  for (std::uint64_t call = 2; call <= kMany; ++call) record.note(rows, call, Collective::barrier, {}, true);
+  for (std::uint64_t call = 2; call <= kMany; ++call) note(record, rows, call, Collective::barrier, {}, true);
   history = record.history();
   // One place is kept for the call that comes next.
   REQUIRE(history.calls.size() == col::RankRecord::kRecordedCalls - 1);
@@ -469,22 +545,17 @@ TEST_CASE("flight recorder: how long calls took, for those that have waited", "[
   const auto page = ControlPage::in_memory(1);
   auto& record = page->record(0);
   record.join(0);
-  const auto now = [] {
-    const std::chrono::nanoseconds since = col::Deadline::Clock::now().time_since_epoch();
-    return static_cast<std::uint64_t>(since.count());
-  };
   const int group = record.enter_group("g", 5);
-  record.note(group, 1, Collective::allreduce, {col::DType::float32, 1000, -1, -1}, true);
-  record.note_wait(now() - 3'000'000);
-  record.note(group, 2, Collective::allreduce, {}, true);
-  record.note(group, 3, Collective::allreduce, {}, false);
+  note(record, group, 1, Collective::allreduce, {col::DType::float32, 1000, -1, -1}, true);
+  note(record, group, 2, Collective::allreduce, {}, true, 3'000'000);
+  note(record, group, 3, Collective::allreduce, {}, false);
   auto times = record.times_since(0);
   REQUIRE(times.calls.size() == 3);
   CHECK(times.noted == 3);
   CHECK(times.calls[0].took_ns == 0);
   CHECK(times.calls[0].token == 5);
   CHECK(times.calls[0].details.count == 1000);
-  CHECK(times.calls[1].took_ns >= 3'000'000);
+  CHECK(times.calls[1].took_ns == 3'000'000);
   CHECK(times.calls[1].sequence == 2);
   CHECK(times.calls[1].ended);
   CHECK_FALSE(times.calls[2].ended);
@@ -501,15 +572,19 @@ TEST_CASE("flight recorder: how long calls took, for those that have waited", "[
   CHECK(record.groups_ever()[0].name == "g");
   CHECK(record.groups_ever()[0].token == 5);
   for (std::uint64_t call = 4; call < 4 + col::RankRecord::kRecordedCalls; ++call)
-    record.note(group, call, Collective::barrier, {}, true);
+    note(record, group, call, Collective::barrier, {}, true);
   times = record.times_since(3);
   CHECK(times.calls.size() == col::RankRecord::kRecordedCalls - 1);
   CHECK(std::all_of(times.calls.begin(), times.calls.end(),
                     [](const col::TimedCall& call) { return call.took_ns == 0 && call.token == 5; }));
   // A clock that has gone back is no wait of centuries.
-  record.note_wait(now() + 1'000'000'000);
-  record.note(group, 2000, Collective::barrier, {}, true);
-  CHECK(record.times_since(times.noted).calls.at(0).took_ns == 1);
+  CHECK(CallRing::time_since(col::core::clock_ns() + 1'000'000'000) == 1);
+  // A long call that has not waited.
+  CallRing ring(record);
+  const auto words = CallRing::words(group, Collective::barrier, {});
+  ring.end(ring.begin(words, 2000), words, 2000, 70);
+  CHECK(record.times_since(times.noted).calls.at(0).took_ns == 70);
+  CHECK(record.times_since(times.noted).waited_ns == 3'000'070);
 }
 
 TEST_CASE("flight recorder: more groups than it has names for", "[job]") {
@@ -523,7 +598,7 @@ TEST_CASE("flight recorder: more groups than it has names for", "[job]") {
   CHECK(groups[62] == 63);
   CHECK(groups[63] == 0);
   CHECK(groups[99] == 0);
-  record.note(groups[99], 4, Collective::barrier, {}, true);
+  note(record, groups[99], 4, Collective::barrier, {}, true);
   CHECK(record.history().calls[0].group.empty());
   CHECK(record.history().groups.size() == 63);
   record.leave_group(groups[99]);
@@ -542,7 +617,7 @@ TEST_CASE("flight recorder: what another process reads while calls are noted is 
     const int group = record.enter_group("g", 9);
     for (std::uint64_t call = 1;; ++call) {
       const auto number = static_cast<std::int32_t>(call % 1'000'000);
-      record.note(group, call, Collective::send, {col::DType::int8, call, number, number}, true);
+      note(record, group, call, Collective::send, {col::DType::int8, call, number, number}, true);
     }
   });
   std::size_t seen = 0;
@@ -559,6 +634,59 @@ TEST_CASE("flight recorder: what another process reads while calls are noted is 
   }
   CHECK(whole);
   CHECK(in_order);
+}
+
+TEST_CASE("flight recorder: what another process reads while calls begin and end is whole", "[job]") {
+  using col::Collective;
+  const col::test::TempDir directory;
+  const auto page = ControlPage::create(directory / "page", 1, "job");
+  const Child writer([&](Child&) -> int {
+    const auto same = ControlPage::open(directory / "page", "job");
+    auto& record = same->record(0);
+    record.join(0);
+    CallRing ring(record);
+    const int group = record.enter_group("g", 9);
+    for (std::uint64_t call = 1;; ++call) {
+      const auto number = static_cast<std::int32_t>(call % 1'000'000);
+      const auto words = CallRing::words(group, Collective::send, {col::DType::int8, call, number, number});
+      const std::uint64_t entry = ring.begin(words, call);
+      if (call % 16 == 0) {  // this one waits
+        record.begin("g", call, "send", call, {col::DType::int8, call, number, number});
+        ring.take_back(entry);
+        ring.add(words, call, col::core::EntryState::ended, call);
+        record.end("g");
+      } else {
+        ring.end(entry, words, call);
+      }
+    }
+  });
+  std::size_t running = 0, ended = 0, timed = 0;
+  bool whole = true, in_order = true, complete = true;
+  std::uint64_t noted = 0, latest = 0;
+  for (int look = 0; look < 2000 || running == 0 || ended == 0 || timed == 0; ++look) {
+    const auto activity = page->record(0).read();
+    if (activity.sequence > 0) {
+      running += activity.state == State::running ? 1 : 0;
+      ended += activity.state == State::joined ? 1 : 0;
+      whole = whole && activity.details.count == activity.sequence && activity.details.partner == activity.details.tag;
+      in_order = in_order && activity.sequence >= latest;
+      latest = activity.sequence;
+    }
+    const auto times = page->record(0).times_since(noted);
+    std::uint64_t before = 0;
+    for (const auto& call : times.calls) {
+      whole = whole && call.details.count == call.sequence && call.details.partner == call.details.tag &&
+              (call.sequence % 16 == 0 ? call.took_ns == call.sequence : call.took_ns == 0);
+      complete = complete && (before == 0 || call.sequence == before + 1);
+      before = call.sequence;
+      timed += call.took_ns != 0 ? 1 : 0;
+    }
+    complete = complete && times.noted >= noted;
+    noted = times.noted;
+  }
+  CHECK(whole);
+  CHECK(in_order);
+  CHECK(complete);
 }
 
 TEST_CASE("flight recorder: a call's reduction, algorithm and label have names", "[job]") {
@@ -581,8 +709,8 @@ TEST_CASE("flight recorder: a call's reduction, algorithm and label have names",
                                  .reduction = 1 + static_cast<int>(col::ReduceOp::max),
                                  .algorithm = ring,
                                  .label = 300};
-  record.note(group, (std::uint64_t{1} << 40) + 1, col::Collective::reduce, details, true);
-  record.note(group, 2, col::Collective::send, {.count = 8, .partner = 1, .tag = -5, .label = 300}, true);
+  note(record, group, (std::uint64_t{1} << 40) + 1, col::Collective::reduce, details, true);
+  note(record, group, 2, col::Collective::send, {.count = 8, .partner = 1, .tag = -5, .label = 300}, true);
   auto calls = record.history().calls;
   REQUIRE(calls.size() == 2);
   CHECK(calls[0].sequence == (std::uint64_t{1} << 40) + 1);

@@ -26,6 +26,7 @@
 
 #include "group/diagnosis/failure.hpp"
 #include "group/flight/pending.hpp"
+#include "support/call_ring.hpp"
 #include "support/catch.hpp"
 #include "support/forwarding_store.hpp"
 #include "support/ranks.hpp"
@@ -498,8 +499,8 @@ TEST_CASE("diagnosis: a rank that ended after it had done its part does not end 
 
 TEST_CASE("diagnosis: a rank that is gone is missed in each group whose call it has not ended", "[group]") {
   constexpr std::uint64_t kRow = 7, kColumn = 8;
-  const auto collective = [](const char* name) {
-    return col::RankRecord::Noted(col::collective_from_string(name), col::CallDetails{});
+  const auto note = [](col::RankRecord& record, int group, std::uint64_t sequence, const char* name, bool ended) {
+    col::test::note(record, group, sequence, col::collective_from_string(name), {}, ended);
   };
   // Rank 1 does something in the row, has its last call in the column, and is gone. Returns what this rank, in the
   // third call of the row, finds out.
@@ -517,7 +518,7 @@ TEST_CASE("diagnosis: a rank that is gone is missed in each group whose call it 
       const int row = record.enter_group(prefix + "row", kRow), column = record.enter_group(last, kColumn);
       in_row(record, row);
       record.begin(last, 9, "barrier", 1);
-      record.note(column, 9, collective("barrier"), true);
+      note(record, column, 9, "barrier", true);
       record.end(last);
       _exit(0);
     }
@@ -532,14 +533,14 @@ TEST_CASE("diagnosis: a rank that is gone is missed in each group whose call it 
   };
   using Record = col::RankRecord;
   CHECK(found([](Record&, int) {}) == 1);
-  CHECK(found([&](Record& record, int row) { record.note(row, 2, collective("barrier"), true); }) == 1);
-  CHECK(found([&](Record& record, int row) { record.note(row, 3, collective("barrier"), true); }) == -1);
+  CHECK(found([&](Record& record, int row) { note(record, row, 2, "barrier", true); }) == 1);
+  CHECK(found([&](Record& record, int row) { note(record, row, 3, "barrier", true); }) == -1);
   // It was started, and a later call has ended; a message has the number of the collective before it.
   CHECK(found([&](Record& record, int row) {
-          record.note(row, 3, collective("barrier"), false);
-          record.note(row, 4, collective("barrier"), true);
+          note(record, row, 3, "barrier", false);
+          note(record, row, 4, "barrier", true);
         }) == 1);
-  CHECK(found([&](Record& record, int row) { record.note(row, 3, collective("send"), true); }) == 1);
+  CHECK(found([&](Record& record, int row) { note(record, row, 3, "send", true); }) == 1);
   // A name that the record cuts says nothing.
   CHECK(found([](Record&, int) {}, std::string(47, 'a')) == 1);
   // Another group had the row's number in the recorder before.
@@ -547,7 +548,7 @@ TEST_CASE("diagnosis: a rank that is gone is missed in each group whose call it 
           record.leave_group(row);
           for (std::uint64_t token = 100; token < 170; ++token) {
             const int before = record.enter_group("before", token);
-            record.note(before, 3, collective("barrier"), true);
+            note(record, before, 3, "barrier", true);
             record.leave_group(before);
           }
           record.enter_group("row", kRow);

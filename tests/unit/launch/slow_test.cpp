@@ -17,12 +17,14 @@
 #include "launch/report/compare_hosts.hpp"
 #include "launch/report/report_json.hpp"
 #include "launch/times/call_watch.hpp"
+#include "support/call_ring.hpp"
 #include "support/catch.hpp"
 #include "support/jumping_time.hpp"
 
 using namespace col::launch;
 using col::Collective;
 using col::ControlPage;
+using col::test::note;
 using namespace std::chrono_literals;
 
 namespace {
@@ -40,9 +42,8 @@ struct Ranks {
   // Nothing: it did not wait.
   void end_call(int rank, std::uint64_t sequence, std::optional<std::uint64_t> waited_ns,
                 Collective op = Collective::allreduce) {
-    if (waited_ns) page->record(rank).note_wait(col::core::clock_ns() - *waited_ns);
-    page->record(rank).note(groups[static_cast<std::size_t>(rank)], sequence, op, {col::DType::float32, 1000, -1, -1},
-                            true);
+    note(page->record(rank), groups[static_cast<std::size_t>(rank)], sequence, op, {col::DType::float32, 1000, -1, -1},
+         true, waited_ns.value_or(0));
   }
 
   std::shared_ptr<ControlPage> page;
@@ -138,8 +139,8 @@ TEST_CASE("call watch: it is not known who came last if several have not waited,
   Ranks starters(2);
   CallWatch other(2);
   for (int rank = 0; rank < 2; ++rank)
-    starters.page->record(rank).note(starters.groups[static_cast<std::size_t>(rank)], 1, Collective::allreduce, {},
-                                     false);
+    note(starters.page->record(rank), starters.groups[static_cast<std::size_t>(rank)], 1, Collective::allreduce, {},
+         false);
   starters.end_call(0, 1, kMillisecond);
   starters.end_call(1, 1, std::nullopt);
   times = other.take(*starters.page);
@@ -174,8 +175,8 @@ TEST_CASE("call watch: a rank of a group that has gone, and one that is alone in
     record.join(rank);
     const int both = record.enter_group("both", 5),
               alone = record.enter_group("alone", 10 + static_cast<unsigned>(rank));
-    record.note(both, 1, Collective::barrier, {}, true);
-    record.note(alone, 1, Collective::barrier, {}, true);
+    note(record, both, 1, Collective::barrier, {}, true);
+    note(record, alone, 1, Collective::barrier, {}, true);
     record.leave_group(both);
     record.leave_group(alone);
   }
@@ -404,7 +405,7 @@ TEST_CASE("call watch: samples stay few, however many kinds of calls there are",
   for (int round = 0; round < 300; ++round) {
     ++sequence;
     for (const int group : groups)
-      ranks.page->record(0).note(group, sequence, Collective::allreduce, {col::DType::float32, 8, -1, -1}, true);
+      note(ranks.page->record(0), group, sequence, Collective::allreduce, {col::DType::float32, 8, -1, -1}, true);
     if (round % 10 == 9) watch.look(*ranks.page);
   }
   const auto times = watch.take(*ranks.page);

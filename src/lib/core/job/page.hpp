@@ -23,7 +23,7 @@
 namespace col::core {
 
 inline constexpr std::uint64_t kPageMagic = 0x656761706c6f6321;  // "!colpage" in memory order
-inline constexpr std::uint32_t kPageVersion = 7;
+inline constexpr std::uint32_t kPageVersion = 8;
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8, "shared between processes");
@@ -38,6 +38,11 @@ class AtomicText {
   void store(std::string_view text, std::size_t reserved = 1) noexcept {
     const Words words = words_of(text, reserved);
     for (std::size_t i = 0; i < words.size(); ++i) words_[i].store(words[i], std::memory_order_release);
+  }
+
+  void copy(const AtomicText& other) noexcept {
+    for (std::size_t i = 0; i < words_.size(); ++i)
+      words_[i].store(other.words_[i].load(std::memory_order_acquire), std::memory_order_release);
   }
 
   bool is_empty() const noexcept { return words_.front().load(std::memory_order_relaxed) == 0; }
@@ -115,20 +120,20 @@ struct alignas(256) RecordLayout {
   // Written by the launcher, each once.
   Word started;  // the rank + 1 above 32 bits of pid; 0: the launcher has not said
   Word ended;    // 1 above 32 bits of wait status; 0: not yet
-  // A call of `group` that is later than the words above, in one word: RankRecord::begin_briefly(). 0: there is none.
-  Word brief;
+  Word entries;  // of the ring that are older than the words above: a call that came later is in the ring alone
   Word rounds_and_method;  // round of the plan and how many it has, 16 bits each; reduction and algorithm
   Word bytes_done;
   AtomicText<56> place;
 };
 static_assert(sizeof(RecordLayout) == 256, "no more than its own cache lines");
 
-// An entry of a flight recorder.
-struct NotedCall {
-  Word at_ns;
-  Word call;             // sequence, operation, group, and whether it has ended
+// One call or message in the ring of a rank (core/job/call_ring.hpp).
+struct RingEntry {
+  Word call;             // sequence, operation, group and EntryState; 0: none
   Word partner_and_tag;  // of a collective, reduction and algorithm in the place of the tag
   Word elements;         // dtype, label, count
+  Word at_ns;            // when it ended, or was started
+  Word took_ns;          // of one that is timed
 };
 
 // A label, and the number that belongs to it: another one may take its place.
@@ -137,41 +142,30 @@ struct NotedLabel {
   AtomicText<48> text;
 };
 
-// How long calls took. Nothing is written here for a short call that has not waited.
-struct TimesLayout {
-  static constexpr std::size_t kGroups = 64;
-  struct Entry {
-    Word number;  // of the call in RecorderLayout::calls, + 1; another one's: this call has not waited
-    Word took_ns;
-  };
-  Word waited_ns;                    // of all
-  std::array<Word, kGroups> tokens;  // as in RecorderLayout, but those of groups that are gone stay
-  std::array<Entry, RankRecord::kRecordedCalls> calls;
-};
-
-// A call that a rank has announced, for the others to compare: FastRecord::announce().
+// A call that a rank has announced, for the others to compare: AnnouncedCalls.
 struct AnnouncedCall {
   Word stream;  // of calls that have numbers
   Word number;  // in it; 0 while the others are written
   Word hash;    // of all that must be equal
 };
 
-// The flight recorder of a rank: apart from its record, which is read often. All zero before the first call.
+// The ring of a rank, and what its entries name by number: apart from its record, which is read often. All zero before
+// the first call.
 struct alignas(256) RecorderLayout {
   static constexpr std::size_t kGroups = 64;      // of number 0 nothing is known
   static constexpr std::size_t kAlgorithms = 64;  // the same
   static constexpr std::size_t kLabels = 128;
-  Word noted;                        // how many calls, ever; written after each
-  Word entered;                      // how many groups, ever
-  std::array<Word, kGroups> tokens;  // 0: free, 1: being written
-  std::array<Word, kGroups> last;    // number of the last collective
+  Word entries;                           // how many, ever; the last one may be of a call that is under way
+  Word waited_ns;                         // RingEntry::took_ns of all, ever
+  Word entered;                           // how many groups, ever
+  std::array<Word, kGroups> tokens;       // 0: free, 1: being written
+  std::array<Word, kGroups> tokens_ever;  // the same, but those of groups that are gone stay
+  std::array<Word, kGroups> last;         // number of the last collective
   std::array<AtomicText<48>, kGroups> names;
   std::array<AtomicText<32>, kAlgorithms> algorithms;  // empty: free
   std::array<NotedLabel, kLabels> labels;              // by number
-  std::array<NotedCall, RankRecord::kRecordedCalls> calls;
-  TimesLayout times;
+  std::array<RingEntry, RankRecord::kRecordedCalls> calls;
   std::array<AnnouncedCall, 1024> announced;  // each at the place that follows from its stream and number
-  static_assert(kGroups == TimesLayout::kGroups);
 };
 
 // ---- Its memory: anonymous, or mapped from a file, which appears under its name only when it is complete ------------

@@ -17,7 +17,6 @@
 
 #include "core/clock/clock.hpp"
 #include "core/clock/this_process.hpp"
-#include "core/job/fast_record.hpp"
 #include "core/job/page.hpp"
 #include "core/job/process.hpp"
 #include "core/job/record_words.hpp"
@@ -28,7 +27,6 @@ namespace {
 
 using State = RankActivity::State;
 using core::coarse_clock_ns;
-using core::kOpBits;
 using core::lower_half;
 using core::pack;
 using core::upper_half;
@@ -106,8 +104,7 @@ void RankRecord::join(int rank) {
                                                      std::memory_order_acquire));
   const WriteLock lock(layout_->version);
   if (!(core::ProcessId::from_word(held) == self)) clear_history();
-  layout_->brief.store(0, std::memory_order_release);
-  last_group_.store(nullptr, std::memory_order_relaxed);
+  layout_->entries.store(recorder_->entries.load(std::memory_order_relaxed), std::memory_order_release);
   layout_->sequence.store(0, std::memory_order_release);
   layout_->fingerprint.store(0, std::memory_order_release);
   layout_->step_and_peer.store(pack(~0u, ~0u), std::memory_order_release);
@@ -124,8 +121,7 @@ void RankRecord::join(int rank) {
 void RankRecord::begin(std::string_view group, std::uint64_t sequence, std::string_view op, std::uint64_t fingerprint,
                        const CallDetails& details) noexcept {
   const WriteLock lock(layout_->version);
-  layout_->brief.store(0, std::memory_order_release);
-  last_group_.store(group.data(), std::memory_order_relaxed);
+  layout_->entries.store(recorder_->entries.load(std::memory_order_relaxed), std::memory_order_release);
   layout_->sequence.store(sequence, std::memory_order_release);
   layout_->fingerprint.store(fingerprint, std::memory_order_release);
   layout_->step_and_peer.store(pack(~0u, ~0u), std::memory_order_release);
@@ -143,15 +139,6 @@ void RankRecord::store_details(const CallDetails& details) noexcept {
   layout_->elements.store(core::pack_elements(details), std::memory_order_release);
   layout_->rounds_and_method.store(pack(~0u, core::pack_method(details)), std::memory_order_release);
   layout_->bytes_done.store(0, std::memory_order_release);
-}
-
-bool RankRecord::begin_briefly(std::string_view group, std::uint64_t sequence, Collective op) noexcept {
-  return core::FastRecord::begin_briefly(*this, group, sequence, op);
-}
-
-void RankRecord::end_briefly(std::string_view group, std::uint64_t sequence, Collective op,
-                             std::uint64_t at_ns) noexcept {
-  core::FastRecord::end_briefly(*this, group, sequence, op, at_ns);
 }
 
 void RankRecord::place(std::string_view where) noexcept {
@@ -174,6 +161,7 @@ void RankRecord::waiting(std::int32_t step, std::int32_t peer, const CallProgres
   }
   // Said again at every look of a long wait: it still began at the first.
   if (state == State::waiting) return;
+  take_over_ring();
   layout_->since_ns.store(coarse_clock_ns(), std::memory_order_release);
   layout_->held_up_by.store(0, std::memory_order_release);
   set_state(State::waiting);
@@ -271,17 +259,6 @@ RankActivity RankRecord::read() const {
     activity.pid = process.pid();
     activity.pid_start = process.start();
   };
-  const auto read_brief = [&] {
-    const std::uint64_t brief = layout_->brief.load(std::memory_order_acquire);
-    if (brief == 0 || activity.state == State::finished) return;
-    if (brief % 2 != 0) activity.state = State::running;
-    activity.sequence = brief >> (kOpBits + 1);
-    activity.op = to_string(static_cast<Collective>(brief >> 1 & ((1U << kOpBits) - 1)));
-    activity.fingerprint = 0;
-    activity.details = {};
-    activity.progress = {};
-    activity.place.clear();
-  };
   const Deadline patience = Deadline::after(kReadPatience);
   int attempt = 0;
   do {
@@ -303,9 +280,9 @@ RankActivity RankRecord::read() const {
       activity.place = layout_->place.load();
       activity.details =
           core::unpack(layout_->elements.load(std::memory_order_acquire), partner_and_tag, lower_half(method));
-      read_brief();
+      const bool is_whole = activity.state == State::finished || read_ring(activity);
       // relaxed: the acquires above keep it after them.
-      if (layout_->version.load(std::memory_order_relaxed) == before) {
+      if (is_whole && layout_->version.load(std::memory_order_relaxed) == before) {
         activity.names = names_of(activity.details);
         return activity;
       }

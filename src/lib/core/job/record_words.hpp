@@ -1,6 +1,7 @@
 // Values of several parts in one word of a control page.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include <col/job.hpp>
@@ -24,24 +25,46 @@ constexpr bool is_message(Collective op) noexcept {
   return op >= Collective::send;
 }
 
-// A call in one word: its number above its collective above whether it is under way.
-constexpr std::uint64_t pack_brief(std::uint64_t sequence, Collective op, bool runs) noexcept {
-  return (sequence << kOpBits | static_cast<std::uint64_t>(op)) << 1 | (runs ? 1U : 0U);
+// How far an operation is, in its entry of the ring. `brief`: the rank's record says nothing of it, as it does not
+// wait; `timed`: the entry says how long it took. One that is waited for later has two entries.
+enum class EntryState : std::uint8_t { none, running, started, brief_started, ended, timed, brief, brief_timed };
+constexpr bool is_under_way(EntryState state) noexcept {
+  return state == EntryState::running || state == EntryState::brief_started;
+}
+constexpr bool has_ended(EntryState state) noexcept {
+  return state >= EntryState::ended;
+}
+constexpr bool is_brief(EntryState state) noexcept {
+  return state >= EntryState::brief;
+}
+constexpr bool is_timed(EntryState state) noexcept {
+  return state == EntryState::timed || state == EntryState::brief_timed;
 }
 
-// The same for the flight recorder: above its group above whether it has ended.
-inline constexpr int kEndedBits = 1, kGroupBits = 6;
-constexpr std::uint64_t pack_noted(std::uint64_t sequence, Collective op, int group, bool ended) noexcept {
+// An entry in one word: its number in its group above its collective above its group above its state.
+inline constexpr int kStateBits = 3, kGroupBits = 6;
+constexpr std::uint64_t pack_entry(std::uint64_t sequence, Collective op, int group, EntryState state) noexcept {
   const std::uint64_t above_group = sequence << kOpBits | static_cast<std::uint64_t>(op);
-  return (above_group << kGroupBits | static_cast<std::uint64_t>(group)) << kEndedBits | (ended ? 1U : 0U);
+  return (above_group << kGroupBits | static_cast<std::uint64_t>(group)) << kStateBits |
+         static_cast<std::uint64_t>(state);
 }
-
-constexpr std::uint64_t kGroupMask = ((std::uint64_t{1} << kGroupBits) - 1) << kEndedBits;
-constexpr std::size_t group_of(std::uint64_t noted) noexcept {
-  return (noted & kGroupMask) >> kEndedBits;
+constexpr EntryState state_of(std::uint64_t entry) noexcept {
+  return static_cast<EntryState>(entry & ((1U << kStateBits) - 1));
 }
-constexpr std::uint64_t without_group(std::uint64_t noted) noexcept {
-  return noted & ~kGroupMask;
+constexpr std::uint64_t kGroupMask = ((std::uint64_t{1} << kGroupBits) - 1) << kStateBits;
+constexpr std::size_t group_of(std::uint64_t entry) noexcept {
+  return (entry & kGroupMask) >> kStateBits;
+}
+constexpr std::uint64_t without_group(std::uint64_t entry) noexcept {
+  return entry & ~kGroupMask;
+}
+// A damaged page has others.
+constexpr Collective op_of(std::uint64_t entry) noexcept {
+  const std::uint64_t op = entry >> (kStateBits + kGroupBits) & ((1U << kOpBits) - 1);
+  return op < static_cast<std::uint64_t>(kCollectiveCount) ? static_cast<Collective>(op) : Collective::recv;
+}
+constexpr std::uint64_t sequence_of(std::uint64_t entry) noexcept {
+  return entry >> (kStateBits + kGroupBits + kOpBits);
 }
 
 // Element types in eight bits, labels in sixteen.

@@ -1,5 +1,4 @@
-// A rank's flight recorder. A call is four words, and then the number of calls. A reader takes that number first, and
-// again at the end: entries that may have been written over meanwhile do not count.
+// A rank's flight recorder, as others read it (core/job/call_ring.hpp), and what its entries name by number.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -9,8 +8,7 @@
 
 #include <col/job.hpp>
 
-#include "core/clock/clock.hpp"
-#include "core/job/fast_record.hpp"
+#include "core/job/call_ring.hpp"
 #include "core/job/page.hpp"
 #include "core/job/record_words.hpp"
 
@@ -18,10 +16,50 @@ namespace col {
 
 namespace {
 
-using core::is_message;
-using core::kEndedBits;
-using core::kGroupBits;
-using core::kOpBits;
+// What an entry says, and its number in the ring.
+struct Entry {
+  std::uint64_t number, word, at_ns, took_ns;
+  CallDetails details;
+};
+
+const core::RingEntry& entry_at(const core::RecorderLayout& ring, std::uint64_t number) noexcept {
+  return ring.calls[number % core::CallRing::kPlaces];
+}
+
+CallDetails details_of(const core::RingEntry& entry, std::uint64_t word) noexcept {
+  const std::uint64_t partner_and_tag = entry.partner_and_tag.load(std::memory_order_acquire);
+  const bool is_message = core::is_message(core::op_of(word));
+  CallDetails details = core::unpack(entry.elements.load(std::memory_order_acquire), partner_and_tag,
+                                     is_message ? 0 : core::lower_half(partner_and_tag));
+  if (!is_message) details.tag = -1;
+  return details;
+}
+
+// How many entries are of operations that are over, or were started: all, but for a call that is under way.
+std::uint64_t settled(const core::RecorderLayout& ring) noexcept {
+  const std::uint64_t entries = ring.entries.load(std::memory_order_acquire);
+  if (entries == 0) return 0;
+  const std::uint64_t last = entry_at(ring, entries - 1).call.load(std::memory_order_acquire);
+  return core::state_of(last) == core::EntryState::running ? entries - 1 : entries;
+}
+
+// Those from `first` on, oldest first.
+std::vector<Entry> entries_of(const core::RecorderLayout& ring, std::uint64_t first, std::uint64_t end) {
+  std::vector<Entry> entries;
+  entries.reserve(end - first);
+  for (std::uint64_t number = first; number < end; ++number) {
+    const core::RingEntry& entry = entry_at(ring, number);
+    const std::uint64_t word = entry.call.load(std::memory_order_acquire);
+    const core::EntryState state = core::state_of(word);
+    if (state == core::EntryState::none || state == core::EntryState::running) continue;
+    entries.push_back({number, word, entry.at_ns.load(std::memory_order_acquire),
+                       core::is_timed(state) ? entry.took_ns.load(std::memory_order_acquire) : 0,
+                       details_of(entry, word)});
+  }
+  const std::uint64_t by_now = ring.entries.load(std::memory_order_acquire);
+  std::erase_if(entries, [&](const Entry& entry) { return entry.number + core::CallRing::kReadable < by_now; });
+  return entries;
+}
 
 }  // namespace
 
@@ -34,15 +72,15 @@ int RankRecord::enter_group(std::string_view name, std::uint64_t token) noexcept
     const std::size_t group = 1 + (first + i) % kNumbers;
     std::uint64_t free = 0;
     if (!recorder_->tokens[group].compare_exchange_strong(free, kClaimed, std::memory_order_acquire)) continue;
-    recorder_->times.tokens[group].store(0, std::memory_order_release);  // whose name it was
+    recorder_->tokens_ever[group].store(0, std::memory_order_release);  // whose name it was
     // From now on nothing is known of the calls of the group that had the number before.
-    for (core::NotedCall& noted_call : recorder_->calls) {
-      const std::uint64_t call = noted_call.call.load(std::memory_order_relaxed);
-      if (core::group_of(call) == group) noted_call.call.store(core::without_group(call), std::memory_order_release);
+    for (core::RingEntry& entry : recorder_->calls) {
+      const std::uint64_t call = entry.call.load(std::memory_order_relaxed);
+      if (core::group_of(call) == group) entry.call.store(core::without_group(call), std::memory_order_release);
     }
     recorder_->names[group].store(name);
     recorder_->last[group].store(0, std::memory_order_release);
-    recorder_->times.tokens[group].store(std::max(token, kClaimed + 1), std::memory_order_release);
+    recorder_->tokens_ever[group].store(std::max(token, kClaimed + 1), std::memory_order_release);
     recorder_->tokens[group].store(std::max(token, kClaimed + 1), std::memory_order_release);
     return static_cast<int>(group);
   }
@@ -51,13 +89,6 @@ int RankRecord::enter_group(std::string_view name, std::uint64_t token) noexcept
 
 void RankRecord::leave_group(int group) noexcept {
   if (group > 0) recorder_->tokens[static_cast<std::size_t>(group)].store(0, std::memory_order_release);
-}
-
-RankRecord::Noted::Noted(Collective op, const CallDetails& details) noexcept
-    : Noted(core::FastRecord::noted(op, details)) {}
-
-std::uint64_t RankRecord::note(int group, std::uint64_t sequence, const Noted& noted, bool ended) noexcept {
-  return core::FastRecord::note(*this, group, sequence, noted, ended);
 }
 
 std::uint8_t RankRecord::algorithm(std::string_view name) noexcept {
@@ -109,87 +140,94 @@ RankHistory RankRecord::history(std::size_t most_calls) const {
     const bool is_same = recorder_->tokens[group].load(std::memory_order_acquire) == token;
     if (token > 1 && is_same) history.groups.push_back({names[group], token, last});
   }
-  const std::uint64_t noted = recorder_->noted.load(std::memory_order_acquire);
+  const std::uint64_t noted = settled(*recorder_);
   const std::uint64_t first = noted - std::min<std::uint64_t>(noted, std::min(most_calls, kRecordedCalls));
-  for (std::uint64_t number = first; number < noted; ++number) {
-    const core::NotedCall& noted_call = recorder_->calls[number % kRecordedCalls];
-    RecordedCall call;
-    call.at_ns = noted_call.at_ns.load(std::memory_order_acquire);
-    const std::uint64_t word = noted_call.call.load(std::memory_order_acquire);
-    const std::uint64_t partner_and_tag = noted_call.partner_and_tag.load(std::memory_order_acquire);
-    const std::uint64_t elements = noted_call.elements.load(std::memory_order_acquire);
-    call.ended = (word & 1) != 0;
-    call.group = names[core::group_of(word)];
-    const auto op = static_cast<Collective>(word >> (kEndedBits + kGroupBits) & ((1U << kOpBits) - 1));
-    call.op = std::min(op, Collective::recv);  // a damaged page has others
-    call.sequence = word >> (kEndedBits + kGroupBits + kOpBits);
-    call.details = core::unpack(elements, partner_and_tag, is_message(call.op) ? 0 : core::lower_half(partner_and_tag));
-    if (!is_message(call.op)) call.details.tag = -1;
-    call.names = names_of(call.details);
-    history.calls.push_back(std::move(call));
-  }
-  const std::uint64_t by_now = recorder_->noted.load(std::memory_order_acquire);
-  // The one that comes next may be half written.
-  const std::uint64_t kept = by_now + 1 - std::min<std::uint64_t>(by_now + 1, kRecordedCalls);
-  const std::uint64_t spoilt = kept > first ? std::min<std::uint64_t>(kept - first, history.calls.size()) : 0;
-  history.calls.erase(history.calls.begin(), history.calls.begin() + static_cast<std::ptrdiff_t>(spoilt));
+  for (const Entry& entry : entries_of(*recorder_, first, noted))
+    history.calls.push_back({.op = core::op_of(entry.word),
+                             .ended = core::has_ended(core::state_of(entry.word)),
+                             .group = names[core::group_of(entry.word)],
+                             .sequence = core::sequence_of(entry.word),
+                             .at_ns = entry.at_ns,
+                             .details = entry.details,
+                             .names = names_of(entry.details)});
   return history;
 }
 
-void RankRecord::note_wait(std::uint64_t began_ns) noexcept {
-  core::TimesLayout& times = recorder_->times;
-  const std::uint64_t now = core::clock_ns();
-  const std::uint64_t took = now > began_ns ? now - began_ns : 1;
-  // relaxed: this process's own words. The release of the number of calls follows, in note().
-  const std::uint64_t number = recorder_->noted.load(std::memory_order_relaxed);
-  core::TimesLayout::Entry& entry = times.calls[number % kRecordedCalls];
-  entry.took_ns.store(took, std::memory_order_release);
-  entry.number.store(number + 1, std::memory_order_release);
-  times.waited_ns.store(times.waited_ns.load(std::memory_order_relaxed) + took, std::memory_order_release);
-}
-
 RankTimes RankRecord::times_since(std::uint64_t noted, bool with_calls) const {
-  const core::TimesLayout& times = recorder_->times;
   RankTimes found;
-  found.waited_ns = times.waited_ns.load(std::memory_order_acquire);
-  found.noted = recorder_->noted.load(std::memory_order_acquire);
+  found.waited_ns = recorder_->waited_ns.load(std::memory_order_acquire);
+  found.noted = settled(*recorder_);
   if (!with_calls || noted >= found.noted) return found;
   const std::uint64_t first = std::max(noted, found.noted - std::min<std::uint64_t>(found.noted, kRecordedCalls));
-  found.calls.reserve(found.noted - first);
-  for (std::uint64_t number = first; number < found.noted; ++number) {
-    const core::NotedCall& noted_call = recorder_->calls[number % kRecordedCalls];
-    const core::TimesLayout::Entry& entry = times.calls[number % kRecordedCalls];
-    TimedCall call;
-    const std::uint64_t word = noted_call.call.load(std::memory_order_acquire);
-    const std::uint64_t partner_and_tag = noted_call.partner_and_tag.load(std::memory_order_acquire);
-    const std::uint64_t elements = noted_call.elements.load(std::memory_order_acquire);
-    if (entry.number.load(std::memory_order_acquire) == number + 1)
-      call.took_ns = entry.took_ns.load(std::memory_order_acquire);
-    call.ended = (word & 1) != 0;
-    const std::size_t group = core::group_of(word);
-    call.token = group == 0 ? 0 : times.tokens[group].load(std::memory_order_acquire);
-    const auto op = static_cast<Collective>(word >> (kEndedBits + kGroupBits) & ((1U << kOpBits) - 1));
-    call.op = std::min(op, Collective::recv);  // a damaged page has others
-    call.sequence = word >> (kEndedBits + kGroupBits + kOpBits);
-    call.details = core::unpack(elements, partner_and_tag, is_message(call.op) ? 0 : core::lower_half(partner_and_tag));
-    if (!is_message(call.op)) call.details.tag = -1;
-    found.calls.push_back(call);
+  for (const Entry& entry : entries_of(*recorder_, first, found.noted)) {
+    const std::size_t group = core::group_of(entry.word);
+    found.calls.push_back({.token = group == 0 ? 0 : recorder_->tokens_ever[group].load(std::memory_order_acquire),
+                           .sequence = core::sequence_of(entry.word),
+                           .op = core::op_of(entry.word),
+                           .ended = core::has_ended(core::state_of(entry.word)),
+                           .took_ns = entry.took_ns,
+                           .details = entry.details});
   }
-  const std::uint64_t by_now = recorder_->noted.load(std::memory_order_acquire);
-  // As in history().
-  const std::uint64_t kept = by_now + 1 - std::min<std::uint64_t>(by_now + 1, kRecordedCalls);
-  const std::uint64_t spoilt = kept > first ? std::min<std::uint64_t>(kept - first, found.calls.size()) : 0;
-  found.calls.erase(found.calls.begin(), found.calls.begin() + static_cast<std::ptrdiff_t>(spoilt));
   return found;
+}
+
+// The last call that is later than the record's words: the number after that of its entry. 0: there is none.
+std::uint64_t RankRecord::later_entry() const noexcept {
+  const std::uint64_t older = layout_->entries.load(std::memory_order_acquire);
+  const std::uint64_t entries = recorder_->entries.load(std::memory_order_acquire);
+  for (std::uint64_t next = entries; next > older && next + core::CallRing::kReadable > entries; --next) {
+    const core::EntryState state = core::state_of(entry_at(*recorder_, next - 1).call.load(std::memory_order_acquire));
+    // Others are of operations that the record tells of, or that were under way beside it.
+    if (core::is_under_way(state) || core::is_brief(state)) return next;
+  }
+  return 0;
+}
+
+// Returns false if that call's entry has changed meanwhile.
+bool RankRecord::read_ring(RankActivity& activity) const {
+  const std::uint64_t next = later_entry();
+  if (next == 0) return true;
+  const core::RingEntry& entry = entry_at(*recorder_, next - 1);
+  const std::uint64_t word = entry.call.load(std::memory_order_acquire);
+  const core::EntryState state = core::state_of(word);
+  activity.state = core::is_under_way(state) ? RankActivity::State::running : RankActivity::State::joined;
+  activity.sequence = core::sequence_of(word);
+  activity.op = to_string(core::op_of(word));
+  activity.group = recorder_->names[core::group_of(word)].load();
+  activity.details = details_of(entry, word);
+  // One that runs has no time: the call before it has ended a moment ago, or the rank comes from its own code.
+  const core::RingEntry& timed =
+      state == core::EntryState::running && next > 1 ? entry_at(*recorder_, next - 2) : entry;
+  activity.since_ns = std::max(activity.since_ns, timed.at_ns.load(std::memory_order_acquire));
+  activity.fingerprint = 0;
+  activity.progress = {};
+  activity.place.clear();
+  return entry.call.load(std::memory_order_acquire) == word &&
+         recorder_->entries.load(std::memory_order_acquire) < next + core::CallRing::kReadable;
+}
+
+// The record's words are to say more of what this rank does.
+void RankRecord::take_over_ring() noexcept {
+  if (const std::uint64_t next = later_entry(); next != 0) {
+    const core::RingEntry& entry = entry_at(*recorder_, next - 1);
+    const std::uint64_t word = entry.call.load(std::memory_order_relaxed);
+    layout_->sequence.store(core::sequence_of(word), std::memory_order_release);
+    layout_->fingerprint.store(0, std::memory_order_release);
+    layout_->group.copy(recorder_->names[core::group_of(word)]);
+    layout_->op.store(to_string(core::op_of(word)));
+    layout_->place.clear();
+    store_details(details_of(entry, word));
+  }
+  layout_->entries.store(recorder_->entries.load(std::memory_order_relaxed), std::memory_order_release);
 }
 
 std::vector<RecordedGroup> RankRecord::groups_ever() const {
   std::vector<RecordedGroup> groups;
   for (std::size_t group = 1; group < core::RecorderLayout::kGroups; ++group) {
-    const std::uint64_t token = recorder_->times.tokens[group].load(std::memory_order_acquire);
+    const std::uint64_t token = recorder_->tokens_ever[group].load(std::memory_order_acquire);
     std::string name = recorder_->names[group].load();
     const std::uint64_t last = recorder_->last[group].load(std::memory_order_acquire);
-    if (token > 1 && recorder_->times.tokens[group].load(std::memory_order_acquire) == token)
+    if (token > 1 && recorder_->tokens_ever[group].load(std::memory_order_acquire) == token)
       groups.push_back({std::move(name), token, last});
   }
   return groups;
@@ -198,12 +236,11 @@ std::vector<RecordedGroup> RankRecord::groups_ever() const {
 // For a process that follows another one.
 void RankRecord::clear_history() noexcept {
   for (core::Word& token : recorder_->tokens) token.store(0, std::memory_order_release);
-  for (core::Word& token : recorder_->times.tokens) token.store(0, std::memory_order_release);
-  for (core::TimesLayout::Entry& entry : recorder_->times.calls) entry.number.store(0, std::memory_order_release);
-  recorder_->times.waited_ns.store(0, std::memory_order_release);
+  for (core::Word& token : recorder_->tokens_ever) token.store(0, std::memory_order_release);
+  recorder_->waited_ns.store(0, std::memory_order_release);
   for (core::NotedLabel& label : recorder_->labels) label.number.store(0, std::memory_order_release);
   for (auto& name : recorder_->algorithms) name.store({});
-  recorder_->noted.store(0, std::memory_order_release);
+  recorder_->entries.store(0, std::memory_order_release);
 }
 
 }  // namespace col

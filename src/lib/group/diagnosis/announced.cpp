@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "core/hash.hpp"
-#include "core/job/fast_record.hpp"
+#include "core/job/announced_calls.hpp"
 #include "group/diagnosis/diagnosis.hpp"
 #include "group/diagnosis/failure.hpp"
 #include "store/base/call_limit.hpp"
@@ -46,7 +46,7 @@ Announced::Announced(Surroundings& of)
 void Announced::collective(std::uint64_t number, std::uint64_t hash) noexcept {
   last_ = number;
   hashes_[number % kKept] = hash;
-  if (of_.record != nullptr) core::FastRecord::announce(*of_.record, stream_, number, hash);
+  if (of_.record != nullptr) core::AnnouncedCalls::announce(*of_.record, stream_, number, hash);
 }
 
 void Announced::message(int peer, std::uint64_t stream, std::uint64_t number, std::uint64_t hash,
@@ -55,7 +55,7 @@ void Announced::message(int peer, std::uint64_t stream, std::uint64_t number, st
   const std::uint64_t own = core::Hash().add(of_.token).add(stream).value();
   if (messages_.size() == kKept) messages_.pop_front();
   messages_.push_back({peer, own, number, hash, std::move(describe)});
-  core::FastRecord::announce(*of_.record, own, number, hash);
+  core::AnnouncedCalls::announce(*of_.record, own, number, hash);
 }
 
 bool Announced::differ() noexcept {
@@ -84,9 +84,9 @@ const RankRecord* Announced::record_of(int rank) {
 // By the last collective that both have announced: its hash is of all before, too. A rank that is further behind
 // compares by itself.
 bool Announced::differs_from(const RankRecord& other) const noexcept {
-  if (core::FastRecord::announced(other, difference_, 1)) return true;
+  if (core::AnnouncedCalls::announced(other, difference_, 1)) return true;
   for (std::uint64_t number = last_; number > 0 && number + kKept > last_; --number) {
-    const auto theirs = core::FastRecord::announced(other, stream_, number);
+    const auto theirs = core::AnnouncedCalls::announced(other, stream_, number);
     if (theirs) return *theirs != hashes_[number % kKept];
   }
   return false;
@@ -95,7 +95,7 @@ bool Announced::differs_from(const RankRecord& other) const noexcept {
 bool Announced::has_other_messages() {
   for (auto message = messages_.begin(); message != messages_.end();) {
     const RankRecord* const peer = record_of(message->peer);
-    const auto theirs = peer != nullptr ? core::FastRecord::announced(*peer, message->stream, message->number)
+    const auto theirs = peer != nullptr ? core::AnnouncedCalls::announced(*peer, message->stream, message->number)
                                         : std::optional<std::uint64_t>();
     if (theirs && *theirs != message->hash) return true;
     message = theirs ? messages_.erase(message) : message + 1;
@@ -145,7 +145,7 @@ bool Announced::differs_from(const std::string& calls) const {
 // For those that are further on, or have had their part of a message; and what this one has sent and received, for the
 // board. Collectives are on it as soon as a wait lasts.
 void Announced::tell() {
-  if (of_.record != nullptr) core::FastRecord::announce(*of_.record, difference_, 1, 0);
+  if (of_.record != nullptr) core::AnnouncedCalls::announce(*of_.record, difference_, 1, 0);
   const store::CallLimit limit(kStoreTime);
   for (const Message& message : messages_) {
     const Operation operation = message.describe();

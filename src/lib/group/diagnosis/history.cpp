@@ -84,43 +84,37 @@ Calls Calls::decode(std::string_view text) {
 
 void History::add_run(const CollectiveCall& call, std::uint64_t sequence) noexcept {
   try {
-    Run& run = next();
-    static_cast<CollectiveCall&>(run) = call;
-    run.first = sequence;
-    run.times = 1;
-    run.request.op = named(call.request.op);
-    run.request.in_counts = run.in_counts;
-    run.request.out_counts = run.out_counts;
+    repeats_ = 0;
+    if (runs_.size() < kKeptRuns)
+      runs_.emplace_back();
+    else
+      oldest_ = (oldest_ + 1) % runs_.size();
+    Run& newest = runs_[(oldest_ + runs_.size() - 1) % runs_.size()];
+    static_cast<CollectiveCall&>(newest) = call;
+    newest.first = sequence;
+    newest.request.op = named(call.request.op);
+    newest.request.in_counts = newest.in_counts;
+    newest.request.out_counts = newest.out_counts;
+    if (!row_of(call.request.collective).has_private_counts()) repeats_ = call.call;
   } catch (const std::bad_alloc&) {  // then there is nothing to compare, for a while
     runs_.clear();
-    oldest_ = newest_ = 0;
+    oldest_ = 0;
   }
-}
-
-History::Run& History::next() {
-  if (runs_.size() < kKeptRuns) {
-    runs_.emplace_back();
-    newest_ = runs_.size() - 1;
-  } else {
-    newest_ = oldest_;
-    oldest_ = (oldest_ + 1) % runs_.size();
-  }
-  return runs_[newest_];
 }
 
 Calls History::calls(int rank, int size) const {
   Calls calls;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
-    const Run& run = runs_[(oldest_ + i) % runs_.size()];
-    calls.runs.push_back({run.first, run.times, operation_of(run, run.first, rank, size).encode()});
+    const Run& of = run(i);
+    calls.runs.push_back({of.first, end_of(i) - of.first, operation_of(of, of.first, rank, size).encode()});
   }
   return calls;
 }
 
 Operation History::operation(std::uint64_t sequence, int rank, int size) const {
-  const auto run = std::find_if(runs_.begin(), runs_.end(),
-                                [&](const Run& r) { return sequence >= r.first && sequence < r.first + r.times; });
-  return operation_of(*run, sequence, rank, size);
+  std::size_t index = 0;
+  while (sequence >= end_of(index)) ++index;
+  return operation_of(run(index), sequence, rank, size);
 }
 
 std::optional<std::uint64_t> first_difference(const History& history, const Calls& own, int own_rank,

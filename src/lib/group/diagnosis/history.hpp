@@ -49,11 +49,7 @@ class History {
   // Adds a call that has got its number. Allocates only while it grows.
   void add(const CollectiveCall& call, std::uint64_t sequence) noexcept {
     last_ = sequence;
-    if (newest_ < runs_.size() && runs_[newest_].call == call.call &&
-        !row_of(call.request.collective).has_private_counts())
-      ++runs_[newest_].times;
-    else
-      add_run(call, sequence);
+    if (call.call != repeats_ || repeats_ == 0) add_run(call, sequence);
   }
 
   std::uint64_t last() const { return last_; }  // number of the last call; 0: none
@@ -63,15 +59,17 @@ class History {
 
  private:
   struct Run : CollectiveCall {  // of a user's function there is only the name
-    std::uint64_t first = 0, times = 0;
+    std::uint64_t first = 0;     // it ends where the next one begins
   };
 
   void add_run(const CollectiveCall& call, std::uint64_t sequence) noexcept;
-  Run& next();
+  const Run& run(std::size_t index) const { return runs_[(oldest_ + index) % runs_.size()]; }
+  std::uint64_t end_of(std::size_t index) const { return index + 1 < runs_.size() ? run(index + 1).first : last_ + 1; }
 
-  std::vector<Run> runs_;                // a ring once it is full
-  std::size_t oldest_ = 0, newest_ = 0;  // in it
+  std::vector<Run> runs_;   // a ring once it is full
+  std::size_t oldest_ = 0;  // in it
   std::uint64_t last_ = 0;
+  std::uint64_t repeats_ = 0;  // the call that goes on with the newest run; 0: none does
 };
 
 // The number of the first call in which `other`, of rank `rank`, differs from `own`; nothing if no call is known on

@@ -16,7 +16,8 @@ namespace col::group {
 Core::Core(Spec spec)
     : spec_(std::move(spec)),
       fault_(exec::FaultHook::meant(settings().fault, spec_.global_rank, name())),
-      noted_group_(record() != nullptr ? record()->enter_group(name(), token()) : 0),
+      ring_(record() != nullptr ? std::optional<core::CallRing>(*record()) : std::nullopt),
+      recorded_group_(record() != nullptr ? record()->enter_group(name(), token()) : 0),
       traced_group_(core::Names::number(name())) {}
 
 void Core::annotate(std::string_view label) {
@@ -32,7 +33,7 @@ void Core::annotate(std::string_view label) {
 }
 
 Core::~Core() {
-  if (record() != nullptr && !is_forked_child()) record()->leave_group(noted_group_);
+  if (record() != nullptr && !is_forked_child()) record()->leave_group(recorded_group_);
 }
 
 Duration Core::timeout_of(const Options& options) const {

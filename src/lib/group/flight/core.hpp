@@ -14,7 +14,7 @@
 #include <col/group.hpp>
 
 #include "core/fork_guard.hpp"
-#include "core/job/fast_record.hpp"
+#include "core/job/call_ring.hpp"
 #include "core/trace/trace.hpp"
 #include "exec/fault.hpp"
 #include "group/call/call_settings.hpp"
@@ -55,14 +55,14 @@ class Core {
   Surroundings& surroundings() { return spec_.surroundings; }
   const Surroundings& surroundings() const { return spec_.surroundings; }
   RankRecord* record() const { return spec_.surroundings.record; }  // null if there is none
-  // For the flight recorder: a call of this group has ended, or was started. Returns the time; 0: there is no recorder.
-  std::uint64_t note(std::uint64_t sequence, const RankRecord::Noted& noted, bool ended) const noexcept {
-    return record() != nullptr ? core::FastRecord::note(*record(), noted_group_, sequence, noted, ended) : 0;
+  // The flight recorder: null if there is none, and nobody is told what this rank does.
+  core::CallRing* ring() noexcept { return ring_ ? &*ring_ : nullptr; }
+  // An operation of this group in its words.
+  core::CallRing::Words recorded(Collective op, const CallDetails& details) const noexcept {
+    return core::CallRing::words(recorded_group_, op, details);
   }
-  // For the same: the operation that note() is said next has waited since then, or is a long one.
-  void note_wait(std::uint64_t began_ns) const noexcept {
-    if (record() != nullptr) record()->note_wait(began_ns);
-  }
+  // Whether readers of it can name this group: then it is enough that a call which does not wait is in it.
+  bool is_named_in_ring() const noexcept { return recorded_group_ != 0; }
   // As Group::annotate(). Requires: the group's lock is held.
   void annotate(std::string_view label);
   std::uint16_t label() const noexcept { return label_; }
@@ -139,7 +139,8 @@ class Core {
   Spec spec_;
   const core::ForkGuard fork_guard_;
   const exec::Fault* const fault_;  // null if there is none for this rank
-  const int noted_group_;           // the number of this group in the flight recorder
+  std::optional<core::CallRing> ring_;
+  const int recorded_group_;  // the number of this group in the flight recorder
   const std::uint16_t traced_group_;
   std::uint16_t label_ = 0;
   core::Trace::Cursor cursor_ = {};

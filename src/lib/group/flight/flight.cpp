@@ -316,7 +316,6 @@ void Flight::finish(Pending& pending) {
     pending.parts.clear();
     return pending.end();
   }
-  if (pending.began_ns != 0) core_.note_wait(std::exchange(pending.began_ns, 0));
   note_end(pending);
   pending.staging.reset();
   // A user's function may hold what its owner wants back.
@@ -328,9 +327,14 @@ void Flight::finish(Pending& pending) {
 // Of several messages, each is one.
 void Flight::note_end(Pending& pending) {
   core::Trace* const timeline = pending.began != 0 ? core::Trace::on() : nullptr;
-  if (core_.record() == nullptr && timeline == nullptr) return;
+  core::CallRing* const ring = core_.ring();
+  std::uint64_t took_ns = pending.began_ns != 0 ? core::CallRing::time_since(std::exchange(pending.began_ns, 0)) : 0;
   if (pending.legs.size() < 2) {
-    noted_ns_ = core_.note(pending.sequence, noted(pending), true);
+    if (pending.entry && !pending.started)
+      ring->end(*pending.entry, *pending.recorded, pending.sequence, took_ns);
+    else if (ring != nullptr)
+      ring->add(recorded(pending), pending.sequence,
+                pending.entry && active_.size() <= 1 ? core::EntryState::brief : core::EntryState::ended, took_ns);
     if (timeline == nullptr) return;
     const bool is_numbered = !pending.legs.empty() && pending.legs.front().numbered;
     return trace(*timeline, pending, pending.kind(), details(pending), is_numbered ? pending.legs.front().number : 0);
@@ -341,19 +345,21 @@ void Flight::note_end(Pending& pending) {
     const Collective op = leg.sending ? Collective::send : Collective::recv;
     const CallDetails details{
         .dtype = leg.view.dtype, .count = leg.view.count, .partner = partner, .tag = leg.tag, .label = pending.label};
-    noted_ns_ = core_.note(pending.sequence, core::FastRecord::noted(op, details), true);
+    if (ring != nullptr)
+      ring->add(core_.recorded(op, details), pending.sequence, core::EntryState::ended, std::exchange(took_ns, 0));
     if (timeline != nullptr) trace(*timeline, pending, op, details, leg.numbered ? leg.number : 0);
   }
 }
 
 void Flight::note_start(Pending& pending) {
-  core_.note(pending.sequence, noted(pending), false);
+  core::CallRing* const ring = core_.ring();
+  if (ring != nullptr && !pending.entry) ring->add(recorded(pending), pending.sequence, core::EntryState::started);
 }
 
 // A message may learn from whom it is while it is in flight.
-const RankRecord::Noted& Flight::noted(Pending& pending) const {
-  if (!pending.noted || !pending.collective) pending.noted = core::FastRecord::noted(pending.kind(), details(pending));
-  return *pending.noted;
+const core::CallRing::Words& Flight::recorded(Pending& pending) const {
+  if (!pending.recorded || !pending.collective) pending.recorded = core_.recorded(pending.kind(), details(pending));
+  return *pending.recorded;
 }
 
 // With the number of the algorithm in the recorder, which is looked up once.
@@ -399,30 +405,27 @@ exec::StepTrace Flight::steps_of(const Pending& pending) {
 }
 
 void Flight::record(Pending& pending) {
-  pending.brief.reset();
-  if (core_.record() != nullptr)
-    core_.record()->begin(core_.name(), pending.sequence, pending.name, pending.fingerprint, details(pending));
+  if (core_.record() == nullptr) return;
+  core_.record()->begin(core_.name(), pending.sequence, pending.name, pending.fingerprint, details(pending));
+  const std::optional<std::uint64_t> entry = std::exchange(pending.entry, std::nullopt);
+  if (entry && !pending.started) core_.ring()->take_back(*entry);
 }
 
-void Flight::record_briefly(Pending& pending, Collective op) {
-  if (core_.record() == nullptr ||
-      !core::FastRecord::begin_briefly(*core_.record(), core_.name(), pending.sequence, op))
-    return record(pending);
-  pending.brief = op;
+void Flight::record_briefly(Pending& pending) {
+  if (!core_.is_named_in_ring()) return record(pending);
+  core::CallRing& ring = *core_.ring();
+  pending.entry = pending.started ? ring.add(recorded(pending), pending.sequence, core::EntryState::brief_started)
+                                  : ring.begin(recorded(pending), pending.sequence);
 }
 
 // What waits has the time to look at the clock.
 void Flight::on_wait(Pending& pending) {
   if (pending.began_ns == 0) pending.began_ns = core::clock_ns();
-  if (pending.brief) record(pending);
+  if (pending.entry) record(pending);
 }
 
-void Flight::end_record(Pending& pending) {
-  if (core_.record() == nullptr) return;
-  if (pending.brief)
-    core::FastRecord::end_briefly(*core_.record(), core_.name(), pending.sequence, *pending.brief, noted_ns_);
-  else
-    core_.record()->end(core_.name());
+void Flight::end_record(const Pending& pending) {
+  if (!pending.entry && core_.record() != nullptr) core_.record()->end(core_.name());
 }
 
 // Messages on the GPU begin together: whoever waits for what is there waits for those, too.
@@ -537,7 +540,7 @@ void Flight::await(Pending& pending, const Limit& limit) {
     try {
       await_until(pending, wait);
     } catch (...) {
-      if (pending.brief) record(pending);
+      if (pending.entry) record(pending);
       core_.fail_with_current(diagnosis.get(), pending.name);
     }
   }
@@ -579,7 +582,7 @@ void Flight::block(Pending& pending, WaitContext& wait, int turn) {
   const auto leg =
       std::find_if(pending.legs.begin(), pending.legs.end(), [](const Leg& l) { return l.posted && !l.done; });
   if (plans == 0 && leg != pending.legs.end()) {
-    if (!pending.brief) wait.waiting(-1, leg->peer);  // the channel says so when it really waits
+    if (!pending.entry) wait.waiting(-1, leg->peer);  // the channel says so when it really waits
     return mailbox_.complete(*leg, pending, leg->channel->wait(leg->ticket, wait));
   }
   wait.check();

@@ -80,16 +80,16 @@ class Flight {
   // caller to break it.
   void progress_hosted();
 
-  // Says in this rank's record, for all to see, what it does: at once, or, if the call may have ended in a moment and
-  // nothing else is in flight, first in brief.
+  // Says for all to see what this rank does: in its record, or, if the call may have ended in a moment and nothing else
+  // is in flight, first in the flight recorder alone.
   void record(Pending& pending);
-  void record_briefly(Pending& pending, Collective op);
+  void record_briefly(Pending& pending);
   // Its wait begins: it is recorded at length, and its time is taken.
   void on_wait(Pending& pending);
   // Notes in the flight recorder that it was started, for this rank to wait for it later.
   void note_start(Pending& pending);
   // The call is over, and nothing else is in flight.
-  void end_record(Pending& pending);
+  void end_record(const Pending& pending);
 
   // Before a wait for `pending`, which the end of a capture holds up that may be this thread's own: blocks for a while,
   // and then throws unavailable, which breaks nothing. Without `pending`: before a call that comes after messages which
@@ -139,7 +139,7 @@ class Flight {
   void execute(Pending& pending);
   void exchange_counts(Pending& pending);
   void note_end(Pending& pending);
-  const RankRecord::Noted& noted(Pending& pending) const;
+  const core::CallRing::Words& recorded(Pending& pending) const;
   CallDetails details(const Pending& pending) const;
   void trace(core::Trace& timeline, const Pending& pending, Collective op, const CallDetails& details,
              std::uint64_t number);
@@ -160,8 +160,7 @@ class Flight {
   Core& core_;
   const Lanes& lanes_;
   Mailbox& mailbox_;
-  std::uint64_t noted_ns_ = 0;  // when the last operation has ended
-  Reach reach_ = kWait;         // of the progress that goes on
+  Reach reach_ = kWait;  // of the progress that goes on
   std::vector<PendingPtr> active_;
   std::vector<PendingPtr> pool_;  // for reuse
   Trace trace_;

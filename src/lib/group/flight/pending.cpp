@@ -104,8 +104,8 @@ void Pending::reset() {
   phase = Phase::running;
   staging.reset();
   watch.reset();
-  noted.reset();
-  brief.reset();
+  recorded.reset();
+  entry.reset();
   began_ns = 0;
   copy_failure = nullptr;
   request = {};

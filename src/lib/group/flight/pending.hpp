@@ -16,6 +16,7 @@
 #include <col/group.hpp>
 
 #include "backend/capabilities.hpp"
+#include "core/job/call_ring.hpp"
 #include "exec/executor.hpp"
 #include "group/call/operation.hpp"
 #include "group/diagnosis/diagnosis.hpp"
@@ -61,8 +62,10 @@ class Pending : public CollectiveCall {
   // When its first wait began, or, of a long one, when it was called; 0: it is short, and has not waited.
   std::uint64_t began_ns = 0;
   // In the flight recorder's words, which are made once: number() drops them when the label is another one.
-  std::optional<RankRecord::Noted> noted = {};
-  std::optional<Collective> brief = {};  // set while its record is that of RankRecord::begin_briefly()
+  std::optional<core::CallRing::Words> recorded = {};
+  // Its entry there, while nothing else tells of it, as it does not wait: one that runs, or, of one that is waited for
+  // later, that of its start. Others have one when they have ended.
+  std::optional<std::uint64_t> entry = {};
   std::vector<Leg> legs = {};
   std::vector<std::shared_ptr<Pending>> parts = {};  // of what ends when several others have: these
   std::atomic<bool> is_collected{false};             // a scope that has not ended will start it; any thread may ask

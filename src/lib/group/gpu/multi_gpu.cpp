@@ -93,8 +93,9 @@ void MultiGpu::run(const MultiGpuCall& call, const Options& options) {
   } catch (...) {
     core_.fail_with_current(diagnosis, pending->name);
   }
-  core_.note(pending->sequence,
-             {call.collective, {.dtype = request.dtype, .count = request.count, .label = pending->label}}, true);
+  const CallDetails details{.dtype = request.dtype, .count = request.count, .label = pending->label};
+  if (core::CallRing* const ring = core_.ring())
+    ring->add(core_.recorded(call.collective, details), pending->sequence, core::EntryState::ended);
   pending->end();
   if (flight_.trace().is_on()) flight_.trace().add(pending->sequence, call.collective, algorithm());
   if (core_.record() != nullptr) core_.record()->end();

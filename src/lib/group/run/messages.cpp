@@ -43,27 +43,29 @@ bool Messages::exchange_at_once(const Leg& leg, const Options& options) {
   if (leg.view.data == nullptr && leg.view.count > 0) return false;
   const Alike& alike = this->alike(leg);
   const Collective op = leg.sending ? Collective::send : Collective::recv;
-  RankRecord* const record = core_.record();
-  if (record != nullptr && !core::FastRecord::begin_briefly(*record, core_.name(), starter_.last(), op)) return false;
+  const CallDetails details{.dtype = leg.view.dtype,
+                            .count = leg.view.count,
+                            .partner = core_.world_rank(leg.peer),
+                            .tag = leg.tag,
+                            .label = core_.label()};
+  core::CallRing* const ring = core_.ring();
+  if (ring != nullptr && !core_.is_named_in_ring()) return false;
+  const core::CallRing::Words words = core_.recorded(op, details);
+  const std::uint64_t entry = ring != nullptr ? ring->begin(words, starter_.last()) : 0;
   core::Trace* const timeline = core::Trace::on();
   const std::uint64_t began = timeline != nullptr ? timeline->ticks() : 0;
   const bool ended =
       leg.sending ? own.can.immediate->send_immediate(leg.peer, alike.slot, leg.view)
                   : own.can.immediate->receive_immediate(
                         leg.peer, alike.slot, {leg.destination, leg.view.count, leg.view.dtype, leg.view.device});
-  std::uint64_t at_ns = 0;
-  if (ended) {
-    const std::uint64_t number = ++*alike.number;
-    const CallDetails details{.dtype = leg.view.dtype,
-                              .count = leg.view.count,
-                              .partner = core_.world_rank(leg.peer),
-                              .tag = leg.tag,
-                              .label = core_.label()};
-    at_ns = core_.note(starter_.last(), core::FastRecord::noted(op, details), true);
-    if (timeline != nullptr) trace(*timeline, began, op, details, number);
+  if (!ended) {
+    if (ring != nullptr) ring->take_back(entry);
+    return false;
   }
-  if (record != nullptr) core::FastRecord::end_briefly(*record, core_.name(), starter_.last(), op, at_ns);
-  return ended;
+  if (ring != nullptr) ring->end(entry, words, starter_.last());
+  const std::uint64_t number = ++*alike.number;
+  if (timeline != nullptr) trace(*timeline, began, op, details, number);
+  return true;
 }
 
 bool Messages::is_alike(const Leg& leg) const {
@@ -235,7 +237,7 @@ void Messages::note(Pending& pending, bool blocking) {
   if (pending.fingerprint == 0) return;
   const Collective op = pending.legs.front().sending ? Collective::send : Collective::recv;
   if (blocking && flight_.active().size() == 1 && lanes_.own().can.device == nullptr && pending.name == to_string(op))
-    return flight_.record_briefly(pending, op);
+    return flight_.record_briefly(pending);
   flight_.record(pending);
 }
 

@@ -161,7 +161,7 @@ void Starter::number(Pending& pending) {
   // the data of that one did not show it (a root that two ranks disagree about).
   calls_ = core::Hash().add(calls_).add(pending.sequence).add(pending.call).value();
   pending.fingerprint = pending.request.fingerprint = calls_;
-  if (std::exchange(pending.label, core_.label()) != core_.label()) pending.noted.reset();
+  if (std::exchange(pending.label, core_.label()) != core_.label()) pending.recorded.reset();
 }
 
 bool Starter::begin_immediate(const Pending& pending) {
@@ -176,7 +176,7 @@ bool Starter::end_immediate(Pending& pending) {
     flight_.finish(pending);
     flight_.end_record(pending);
   } catch (...) {
-    if (pending.brief) flight_.record(pending);
+    if (pending.entry) flight_.record(pending);
     flight_.fail(pending);
   }
   return true;
@@ -190,8 +190,9 @@ void Starter::announce(Pending& pending, bool may_be_brief, const Deadline* unti
   core_.surroundings().history.add(pending, sequence_);
   if (Announced* const announced = core_.surroundings().announced.get())
     announced->collective(sequence_, pending.fingerprint);
+  pending.entry.reset();
   if (may_be_brief && flight_.active().empty())
-    flight_.record_briefly(pending, pending.request.collective);
+    flight_.record_briefly(pending);
   else
     flight_.record(pending);
   if (pending.form.asynchronous)
@@ -240,7 +241,7 @@ void Starter::start_native(const PendingPtr& pending) {
 // peers may wait for it.
 void Starter::run_native(const PendingPtr& call) {
   if (call->decision->starts && !flight_.active().empty()) {
-    if (call->brief) flight_.record(*call);
+    if (call->entry) flight_.record(*call);
     start_native(call);
     return flight_.await(*call);
   }
@@ -259,7 +260,7 @@ void Starter::run_native(const PendingPtr& call) {
     flight_.finish(pending);
     flight_.end_record(pending);
   } catch (...) {
-    if (pending.brief) flight_.record(pending);
+    if (pending.entry) flight_.record(pending);
     core_.fail_with_current(diagnosis.get(), pending.name);
   }
 }

@@ -24,7 +24,8 @@
 namespace col {
 
 namespace core {
-struct FastRecord;
+struct AnnouncedCalls;
+class CallRing;
 struct RecorderLayout;
 struct RecordLayout;
 }  // namespace core
@@ -100,15 +101,16 @@ struct CallProgress {
 struct RankActivity {
   enum class State : std::uint32_t { absent, joined, running, waiting, finished };
   State state = State::absent;
-  int rank = -1;                  // global rank
-  std::int64_t pid = 0;           // 0 while absent
-  std::uint64_t pid_start = 0;    // start time of that process in clock ticks; tells a reused pid apart
-  std::string group;              // cut at 47 bytes
-  std::uint64_t sequence = 0;     // number of the operation in its group
-  std::string op;                 // "allreduce", "recv"; cut at 15 bytes
-  std::uint64_t fingerprint = 0;  // as Request::fingerprint: covers the call and all earlier calls of the group
-  std::int32_t step = -1;         // step of a plan; -1 outside of a plan
-  std::int32_t peer = -1;         // the rank that this one waits for; -1 if it is not a single one
+  int rank = -1;                // global rank
+  std::int64_t pid = 0;         // 0 while absent
+  std::uint64_t pid_start = 0;  // start time of that process in clock ticks; tells a reused pid apart
+  std::string group;            // cut at 47 bytes
+  std::uint64_t sequence = 0;   // number of the operation in its group
+  std::string op;               // "allreduce", "recv"; cut at 15 bytes
+  // As Request::fingerprint: covers the call and all earlier calls of the group. 0: of a message, or it has not waited.
+  std::uint64_t fingerprint = 0;
+  std::int32_t step = -1;  // step of a plan; -1 outside of a plan
+  std::int32_t peer = -1;  // the rank that this one waits for; -1 if it is not a single one
   CallProgress progress = {};
   // The time at which `state` was entered, or at which a call in flight last had attention. CLOCK_MONOTONIC, to a tick
   // of the kernel (at most 10 ms).
@@ -116,11 +118,11 @@ struct RankActivity {
   // The global rank that this one waits for, or that its last call waited for if that call failed. -1 if this is not
   // known, or if it waits for nobody.
   std::int32_t held_up_by = -1;
-  bool stopped = false;      // by a signal or a debugger; only ControlPage::activities() sets it
-  bool gone = false;         // its process has ended; only ControlPage::activities() sets it
-  CallDetails details = {};  // empty for a call that has not waited yet
-  CallNames names = {};      // as details
-  std::string place = {};    // where in the program a call is that waits for long: "train.py:88"; mostly empty
+  bool stopped = false;  // by a signal or a debugger; only ControlPage::activities() sets it
+  bool gone = false;     // its process has ended; only ControlPage::activities() sets it
+  CallDetails details = {};
+  CallNames names = {};    // as details
+  std::string place = {};  // where in the program a call is that waits for long: "train.py:88"; mostly empty
 };
 
 // An operation in a rank's flight recorder.
@@ -185,12 +187,6 @@ class COL_EXPORT RankRecord {
   void join(int rank);
   void begin(std::string_view group, std::uint64_t sequence, std::string_view op, std::uint64_t fingerprint,
              const CallDetails& details = {}) noexcept;
-  // begin() and end() in a few nanoseconds, for a collective that may end at once: readers see its state, number and
-  // name, and fingerprint 0. It returns false, and has done nothing, unless the last begin() was of this very group:
-  // its name at the same address. A call that turns out to wait says begin(), and then end() instead of end_briefly().
-  bool begin_briefly(std::string_view group, std::uint64_t sequence, Collective op) noexcept;
-  // `at_ns`: what note() has returned for this call; 0: it was not noted.
-  void end_briefly(std::string_view group, std::uint64_t sequence, Collective op, std::uint64_t at_ns = 0) noexcept;
   void waiting(std::int32_t step, std::int32_t peer, const CallProgress& progress = {}) noexcept;
   // Where in the program the call is that is under way: "train.py:88". The end of a long text is kept, of 55 bytes.
   void place(std::string_view where) noexcept;
@@ -204,8 +200,8 @@ class COL_EXPORT RankRecord {
   void end(std::string_view group = {}) noexcept;
   void finish() noexcept;  // the rank left in good order, with no unfinished operation
 
-  // ---- The flight recorder: the last kRecordedCalls operations. Two threads that write in the same moment may spoil
-  // an entry.
+  // ---- The flight recorder: the last kRecordedCalls operations, which the group layer writes. A call that does not
+  // wait is there alone: begin() is for one that does, and read() knows both.
 
   static constexpr std::size_t kRecordedCalls = 1024;
   static constexpr std::uint8_t kOtherReduction = 255;
@@ -213,29 +209,11 @@ class COL_EXPORT RankRecord {
   // are more than 63, and labels of which `number` is 0. Readers know the last 128 labels.
   std::uint8_t algorithm(std::string_view name) noexcept;
   std::uint16_t label(std::string_view text, std::uint16_t number) noexcept;
-  // The rank is in this group from now on. Returns the number by which note() knows it. `token` is not 0.
+  // The rank is in this group from now on. Returns the number by which entries know it; 0: there are too many groups,
+  // and calls of this one are nameless there. `token` is not 0.
   int enter_group(std::string_view name, std::uint64_t token) noexcept;
   void leave_group(int group) noexcept;
-  // An operation in the recorder's words: for one that comes again.
-  class Noted {
-   public:
-    Noted(Collective op, const CallDetails& details) noexcept;
-
-   private:
-    friend struct core::FastRecord;
-    Noted() = default;
-    Collective op_{};
-    std::uint64_t partner_and_tag_ = 0, elements_ = 0;
-  };
-  // An operation has ended, or was started for the rank to wait for later. Returns the time.
-  std::uint64_t note(int group, std::uint64_t sequence, const Noted& noted, bool ended) noexcept;
-  std::uint64_t note(int group, std::uint64_t sequence, Collective op, const CallDetails& details,
-                     bool ended) noexcept {
-    return note(group, sequence, Noted(op, details), ended);
-  }
   RankHistory history(std::size_t most_calls = kRecordedCalls) const;
-  // The next operation to be noted has waited, or is a long one. `began_ns`: by the clock of Deadline.
-  void note_wait(std::uint64_t began_ns) noexcept;
   // What has come since `noted` operations. Without calls, it costs a few loads.
   RankTimes times_since(std::uint64_t noted, bool with_calls = true) const;
   // All groups that it was ever in, but for those whose place another one has taken.
@@ -259,15 +237,18 @@ class COL_EXPORT RankRecord {
 
  private:
   friend class ControlPage;
-  friend struct core::FastRecord;
+  friend struct core::AnnouncedCalls;
+  friend class core::CallRing;
   RankRecord() = default;
   void set_state(RankActivity::State state) noexcept;
   void store_details(const CallDetails& details) noexcept;
   CallNames names_of(const CallDetails& details) const;
   void clear_history() noexcept;
-  core::RecordLayout* layout_ = nullptr;          // in the page
-  core::RecorderLayout* recorder_ = nullptr;      // in the page
-  std::atomic<const char*> last_group_{nullptr};  // of begin(); this process's own
+  std::uint64_t later_entry() const noexcept;
+  bool read_ring(RankActivity& activity) const;
+  void take_over_ring() noexcept;
+  core::RecordLayout* layout_ = nullptr;      // in the page
+  core::RecorderLayout* recorder_ = nullptr;  // in the page
 };
 
 // One mapped file for each node and job. It holds the job's abort cause and a record for each local rank. Its size is
