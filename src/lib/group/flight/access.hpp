@@ -210,16 +210,8 @@ class Use {
   // A call that blocks says for how long at most. Throws not_initialized, and invalid_argument: the group is in use, or
   // this thread must not wait.
   explicit Use(Access& access, std::optional<Duration> timeout = std::nullopt) : access_(access) {
-    access_.require_usable();
-    access_.require_not_inside();
     access_.enter(timeout);
-    try {
-      access_.require_usable();  // again: another thread may have destroyed it in between
-      access_.leave_to_others(false);
-    } catch (...) {
-      access_.leave();
-      throw;
-    }
+    access_.leave_to_others(false);
   }
   ~Use() {
     access_.leave_to_others(true);

@@ -36,10 +36,6 @@ Core::~Core() {
   if (record() != nullptr && !is_forked_child()) record()->leave_group(recorded_group_);
 }
 
-Duration Core::timeout_of(const Options& options) const {
-  return std::min(options.timeout > Duration::zero() ? options.timeout : timeout(), Deadline::kMaxBudget);
-}
-
 Error Core::error_about(int culprit, ErrorCode code, std::string_view message) const {
   return with_world_rank(Error(code, message, name(), culprit), surroundings().peers);
 }

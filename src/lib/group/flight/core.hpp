@@ -1,6 +1,7 @@
 // What the parts of a group share: its members and settings, and the error that broke it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -50,7 +51,9 @@ class Core {
   std::uint64_t token() const { return spec_.surroundings.token; }
   bool has_record() const { return spec_.has_record; }
   Duration timeout() const { return spec_.timeout; }
-  Duration timeout_of(const Options& options) const;
+  Duration timeout_of(const Options& options) const {
+    return std::min(options.timeout > Duration::zero() ? options.timeout : timeout(), Deadline::kMaxBudget);
+  }
   const CallSettings& settings() const { return *spec_.settings; }
   Surroundings& surroundings() { return spec_.surroundings; }
   const Surroundings& surroundings() const { return spec_.surroundings; }

@@ -51,15 +51,15 @@ void set_apart(Pending& pending, Sides uses, exec::Operands& operands) {
   const auto may_be_shared = [](ConstTensorView side) {
     return !side.empty() && core::may_be_shared(side.data, side.bytes());
   };
-  pending.apart.clear();
+  pending.run.apart.clear();
   if (pending.staging || (!may_be_shared(in) && !may_be_shared(out))) return;
   const auto* const in_begin = static_cast<const std::byte*>(in.data);
   const auto* const out_begin = static_cast<const std::byte*>(out.data);
   const bool is_inside = overlaps(in, out) && in.bytes() <= out.bytes();
-  pending.apart.assign(out_begin, out_begin + out.bytes());
-  if (!is_inside) pending.apart.insert(pending.apart.end(), in_begin, in_begin + in.bytes());
-  if (uses.out) operands.output = pending.apart.data();
-  if (uses.in) operands.input = pending.apart.data() + (is_inside ? in_begin - out_begin : out.bytes());
+  pending.run.apart.assign(out_begin, out_begin + out.bytes());
+  if (!is_inside) pending.run.apart.insert(pending.run.apart.end(), in_begin, in_begin + in.bytes());
+  if (uses.out) operands.output = pending.run.apart.data();
+  if (uses.in) operands.input = pending.run.apart.data() + (is_inside ? in_begin - out_begin : out.bytes());
 }
 
 }  // namespace
@@ -80,10 +80,10 @@ std::vector<TraceEntry> Trace::take() {
 }
 
 void Trace::add_steps(Pending& ended) {
-  for (const exec::Executed& executed : ended.executed)
+  for (const exec::Executed& executed : ended.run.executed)
     entries_.push_back(
         {ended.sequence, ended.request.collective, kept(ended.decision->algorithm), executed.round, executed.step});
-  ended.executed.clear();
+  ended.run.executed.clear();
   if (on_ && !ended.decision->plan) add(ended.sequence, ended.request.collective, ended.decision->algorithm);
 }
 
@@ -119,7 +119,7 @@ void Flight::fail(const Pending& pending) {
 
 void Flight::abandon(const Error& cause) noexcept {
   for (const PendingPtr& pending : active_) {
-    pending->executor.abandon();
+    pending->run.executor.abandon();
     try {  // for the channel to let go of its memory
       if (pending->ticket) pending->channel->test(*pending->ticket);
     } catch (...) {  // as it is broken
@@ -145,12 +145,12 @@ void Flight::launch(const PendingPtr& pending) {
 // The counts that the ranks of a node tell each other travel in the slot of the call, before its data.
 void Flight::exchange_counts(Pending& pending) {
   const CountsExchange& exchange = *pending.decision->exchange;
-  pending.received_counts.assign(exchange.received, 0);
-  pending.executor.start(
-      *pending.channel,
-      {.plan = pending.decision->plan,
-       .operands = {.input = exchange.sent.data(), .output = pending.received_counts.data(), .dtype = DType::uint64},
-       .slot = pending.fingerprint});
+  pending.run.received_counts.assign(exchange.received, 0);
+  pending.run.executor.start(*pending.channel, {.plan = pending.decision->plan,
+                                                .operands = {.input = exchange.sent.data(),
+                                                             .output = pending.run.received_counts.data(),
+                                                             .dtype = DType::uint64},
+                                                .slot = pending.request.fingerprint});
 }
 
 void Flight::execute(Pending& pending) {
@@ -167,21 +167,22 @@ void Flight::execute(Pending& pending) {
   set_apart(pending, sides_of(request, core_.shape()), operands);
   if (request.op.kind() == Op::Kind::premul_sum && row_of(request.collective).reduces()) {
     const std::size_t bytes = request.in.count * (decision.wide_input ? sizeof(float) : size_of(request.in.dtype));
-    if (bytes > pending.scaled_bytes) {
-      pending.scaled.reset(new std::byte[bytes]);
-      pending.scaled_bytes = bytes;
+    if (bytes > pending.run.scaled_bytes) {
+      pending.run.scaled.reset(new std::byte[bytes]);
+      pending.run.scaled_bytes = bytes;
     }
     core::premultiply_to(request.op.scale(), request.in.dtype, request.in.data, decision.wide_input,
-                         pending.scaled.get(), request.in.count);
-    operands.input = pending.scaled.get();
+                         pending.run.scaled.get(), request.in.count);
+    operands.input = pending.run.scaled.get();
   }
-  pending.executor.start(*pending.channel, {.plan = pending.plan_of_counts ? pending.plan_of_counts : decision.plan,
-                                            .operands = operands,
-                                            .slot = pending.fingerprint,
-                                            .fault = core_.fault(),
-                                            .operation = pending.sequence,
-                                            .trace = trace_.is_on() ? &pending.executed : nullptr,
-                                            .timeline = steps_of(pending)});
+  pending.run.executor.start(*pending.channel,
+                             {.plan = pending.run.plan_of_counts ? pending.run.plan_of_counts : decision.plan,
+                              .operands = operands,
+                              .slot = pending.request.fingerprint,
+                              .fault = core_.fault(),
+                              .operation = pending.sequence,
+                              .trace = trace_.is_on() ? &pending.run.executed : nullptr,
+                              .timeline = steps_of(pending)});
 }
 
 void Flight::look_why(Pending& pending) {
@@ -289,15 +290,15 @@ bool Flight::progress(Pending& pending) {
 // The call itself, without the copies before and after.
 bool Flight::move_on(Pending& pending) {
   if (pending.collective && pending.decision->plan) {
-    if (!pending.executor.progress()) return false;
+    if (!pending.run.executor.progress()) return false;
     if (pending.exchanges_counts()) {
-      pending.plan_of_counts = pending.decision->exchange->plan_of(std::move(pending.received_counts));
+      pending.run.plan_of_counts = pending.decision->exchange->plan_of(std::move(pending.run.received_counts));
       execute(pending);
-      if (!pending.executor.progress()) return false;
+      if (!pending.run.executor.progress()) return false;
     }
-    if (!pending.apart.empty() && writes_output(pending.request, core_.shape()))
-      std::memcpy(pending.request.out.data, pending.apart.data(), pending.request.out.bytes());
-    pending.apart.clear();
+    if (!pending.run.apart.empty() && writes_output(pending.request, core_.shape()))
+      std::memcpy(pending.request.out.data, pending.run.apart.data(), pending.request.out.bytes());
+    pending.run.apart.clear();
     return true;
   }
   if (pending.collective) {
@@ -329,7 +330,7 @@ void Flight::note_end(Pending& pending) {
   core::Trace* const timeline = pending.began != 0 ? core::Trace::on() : nullptr;
   core::CallRing* const ring = core_.ring();
   std::uint64_t took_ns = pending.began_ns != 0 ? core::CallRing::time_since(std::exchange(pending.began_ns, 0)) : 0;
-  if (pending.legs.size() < 2) {
+  if (pending.collective || pending.legs.size() < 2) {
     if (pending.entry && !pending.started)
       ring->end(*pending.entry, *pending.recorded, pending.sequence, took_ns);
     else if (ring != nullptr)
@@ -406,7 +407,7 @@ exec::StepTrace Flight::steps_of(const Pending& pending) {
 
 void Flight::record(Pending& pending) {
   if (core_.record() == nullptr) return;
-  core_.record()->begin(core_.name(), pending.sequence, pending.name, pending.fingerprint, details(pending));
+  core_.record()->begin(core_.name(), pending.sequence, pending.name, pending.request.fingerprint, details(pending));
   const std::optional<std::uint64_t> entry = std::exchange(pending.entry, std::nullopt);
   if (entry && !pending.started) core_.ring()->take_back(*entry);
 }
@@ -575,9 +576,9 @@ void Flight::block(Pending& pending, WaitContext& wait, int turn) {
   }
   const bool runs = pending.phase == Pending::Phase::running;
   if (pending.collective && pending.decision->plan && plans == 1 && runs) {
-    const exec::Executor& executor = pending.executor;
+    const exec::Executor& executor = pending.run.executor;
     wait.waiting(executor.step(), executor.peer(), executor.progress_made());
-    return pending.executor.wait(wait);
+    return pending.run.executor.wait(wait);
   }
   const auto leg =
       std::find_if(pending.legs.begin(), pending.legs.end(), [](const Leg& l) { return l.posted && !l.done; });

@@ -24,7 +24,7 @@ class Trace {
   std::vector<TraceEntry> take();
   // For a collective that has ended: the steps of its plan, or one entry for a native one.
   void add(Pending& ended) {
-    if (on_ || !ended.executed.empty()) add_steps(ended);
+    if (on_ || !ended.run.executed.empty()) add_steps(ended);
   }
   void add(std::uint64_t sequence, Collective collective, std::string_view algorithm);
 

@@ -66,7 +66,7 @@ bool is_same(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-bool Pending::is_repeated_by(const Call& other, const Options& options, bool asynchronous) const {
+bool Prepared::is_repeated_by(const Call& other, const Options& options, bool asynchronous) const {
   const std::uint64_t differences =
       difference(other.collective, request.collective) | difference(other.in, request.in) |
       difference(ConstTensorView(other.out), ConstTensorView(request.out)) | difference(options.root, request.root) |
@@ -94,8 +94,8 @@ void Pending::reset() {
   in_counts.clear();
   out_counts.clear();
   decision.reset();
-  plan_of_counts.reset();
-  prepared.reset();
+  run.plan_of_counts.reset();
+  native.reset();
   ticket.reset();
   channel = nullptr;
   stream = {};
@@ -110,6 +110,8 @@ void Pending::reset() {
   copy_failure = nullptr;
   request = {};
   form = {};
+  is_long = false;
+  started = false;
   error.reset();
   source = -1;
   begin_again();
@@ -167,8 +169,8 @@ CallDetails Pending::details(const std::vector<PeerInfo>& peers) const {
           .reduction = reduction()};
 }
 
-std::uint8_t Pending::reduction() const {
-  if (!collective || !row_of(request.collective).reduces()) return 0;
+std::uint8_t Prepared::reduction() const {
+  if (!row_of(request.collective).reduces()) return 0;
   if (request.op.kind() != Op::Kind::builtin) return RankRecord::kOtherReduction;
   return static_cast<std::uint8_t>(1 + static_cast<int>(request.op.reduce_op()));
 }

@@ -16,10 +16,9 @@
 #include <col/group.hpp>
 
 #include "backend/capabilities.hpp"
-#include "core/job/call_ring.hpp"
 #include "exec/executor.hpp"
-#include "group/call/operation.hpp"
 #include "group/diagnosis/diagnosis.hpp"
+#include "group/flight/prepared.hpp"
 #include "group/staging/staging.hpp"
 
 namespace col::group {
@@ -44,52 +43,46 @@ struct Leg {
   bool done = false;
 };
 
+// A plan that runs.
+struct PlanRun {
+  exec::Executor executor = {};
+  std::vector<std::size_t> received_counts = {};    // what the decision's exchange brings
+  std::shared_ptr<const Plan> plan_of_counts = {};  // what the exchange leads to, once it has ended
+  std::vector<exec::Executed> executed = {};        // used if it is traced
+  std::unique_ptr<std::byte[]> scaled = {};         // the multiplied input of a premul_sum; kept for the next one
+  std::size_t scaled_bytes = 0;
+  std::vector<std::byte> apart = {};  // where it works instead of the output, if others may map that
+};
+
 // The group keeps it while it is in flight, its Works keep it, and a pool keeps it for reuse.
-class Pending : public CollectiveCall {
+class Pending : public Prepared {
  public:
-  // ---- What it is. The code that starts it sets this, and for a collective what it inherits.
+  // ---- One start. The code that starts it sets this.
   std::string_view name = "";  // "allreduce"
   std::uint64_t sequence = 0;
-  std::uint64_t fingerprint = 0;
-  std::uint16_t label = 0;  // of Group::annotate(), when it began
   Duration timeout = {};
   Duration spent = {};      // of the timeout, by COL_CHECK=strict, before the wait of a call that blocks
   std::uint64_t began = 0;  // ticks; 0: nobody wants a timeline
   bool started = false;     // the rank waits for it later
   bool collective = true;
-  std::string asked_algorithm = {};  // Options::algorithm
-  bool deterministic = false;
   // When its first wait began, or, of a long one, when it was called; 0: it is short, and has not waited.
   std::uint64_t began_ns = 0;
-  // In the flight recorder's words, which are made once: number() drops them when the label is another one.
-  std::optional<core::CallRing::Words> recorded = {};
-  // Its entry there, while nothing else tells of it, as it does not wait: one that runs, or, of one that is waited for
-  // later, that of its start. Others have one when they have ended.
+  // Its entry in the flight recorder, while nothing else tells of it, as it does not wait: one that runs, or, of one
+  // that is waited for later, that of its start. Others have one when they have ended.
   std::optional<std::uint64_t> entry = {};
   std::vector<Leg> legs = {};
   std::vector<std::shared_ptr<Pending>> parts = {};  // of what ends when several others have: these
   std::atomic<bool> is_collected{false};             // a scope that has not ended will start it; any thread may ask
 
-  Channel* channel = nullptr;   // collectives: the channel that it uses
-  Stream stream = {};           // the stream of copies from and to the GPU
-  bool ends_on_device = false;  // streams can wait for it: it is over when the device says so, with nothing to copy
-
   // ---- Its progress.
   enum class Phase : std::uint8_t { fetching, running, returning };
   Phase phase = Phase::running;
   std::unique_ptr<Staging> staging = {};  // null if no buffer is copied
-  exec::Executor executor = {};
-  std::vector<std::size_t> received_counts = {};           // what the decision's exchange brings
-  std::shared_ptr<const Plan> plan_of_counts = {};         // what the exchange leads to, once it has ended
-  std::unique_ptr<backend::PreparedNative> prepared = {};  // of a call that comes again; null: there is none
-  std::optional<Ticket> ticket = {};                       // of a started native collective, until it has ended
+  PlanRun run = {};
+  std::optional<Ticket> ticket = {};  // of a started native collective, until it has ended
   // Of a call in a graph, which has ended for the host as soon as it is there: for its Work, so that it goes with that.
   // Shared with the channel.
   std::shared_ptr<const DeviceEnd> in_graph = {};
-  std::vector<exec::Executed> executed = {};  // used if it is traced
-  std::unique_ptr<std::byte[]> scaled = {};   // the multiplied input of a premul_sum; kept for the next one
-  std::size_t scaled_bytes = 0;
-  std::vector<std::byte> apart = {};     // where a plan works instead of the output, if others may map that
   std::exception_ptr copy_failure = {};  // of a message that is sent while it is copied
   std::optional<Error> error = {};
   int source = -1;                    // of a receive that has ended
@@ -101,20 +94,18 @@ class Pending : public CollectiveCall {
   void end() noexcept { ended_.store(true, std::memory_order_release); }
   void begin_again() noexcept {
     spent = {};
+    watch.reset();
     ended_.store(false, std::memory_order_relaxed);
   }
 
   // Whether it still runs the exchange of its decision.
-  bool exchanges_counts() const noexcept { return decision->exchange != nullptr && plan_of_counts == nullptr; }
+  bool exchanges_counts() const noexcept { return decision->exchange != nullptr && run.plan_of_counts == nullptr; }
 
   void reset();
   // Whether it can stand for a call of later that is the same.
   bool may_come_again() const {
     return request.op.kind() == Op::Kind::builtin && !staging && in_counts.empty() && out_counts.empty();
   }
-  // Whether a call would be the same as this one: the same buffers, and the same in everything that decisions and
-  // checks depend on. Requires: may_come_again().
-  bool is_repeated_by(const Call& other, const Options& options, bool asynchronous) const;
   // Whether it reads or writes a part of the memory.
   bool uses(ConstTensorView memory) const;
   // The operations in words, in the form in which ranks compare them: those that have not ended, or all.
@@ -123,8 +114,6 @@ class Pending : public CollectiveCall {
   // group.
   Collective kind() const;
   CallDetails details(const std::vector<PeerInfo>& peers) const;
-  // 1 + ReduceOp, as in CallDetails.
-  std::uint8_t reduction() const;
   // Both must not outlive it.
   Diagnosis diagnose(Surroundings& surroundings) const;
   Watch& watch_in(Surroundings& surroundings);

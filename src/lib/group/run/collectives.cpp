@@ -26,12 +26,9 @@ Request request_of(const Call& call, const Options& options) {
 
 void Collectives::run(const Call& call, const Options& options) {
   const Use use(access_, core_.timeout_of(options));
-  if (lanes_.own().channel != nullptr) {
-    const PendingPtr& known = slot_of(call);
-    if (known && known->is_repeated_by(call, options, false)) {
-      if (begin_again(*known, options, true) && starter_.end_immediate(*known)) return;
-      return starter_.run_native(known);
-    }
+  if (const PendingPtr& known = slot_of(call); known && known->is_repeated_by(call, options, false)) {
+    begin_again(*known, options);
+    return starter_.end(known);
   }
   run_over(nullptr, request_of(call, options), options);
 }
@@ -42,8 +39,8 @@ void Collectives::run_on_host(Request request, const Options& options) {
 }
 
 void Collectives::run_over(Lane* lane, Request request, const Options& options) {
+  core_.check_name(options.group);
   if (lanes_.may_stage()) {
-    core_.check_name(options.group);
     check(request, core_.shape());
     lane = lane != nullptr ? lane : &lanes_.lane_for(request, wishes_of(options, false));
     if (const std::size_t elements = elements_of_piece(*lane, request, options); elements != 0)
@@ -51,12 +48,12 @@ void Collectives::run_over(Lane* lane, Request request, const Options& options) 
   }
   // Once it has returned, no call that came before it uses a buffer, though its Work was dropped.
   if (request.collective == Collective::barrier) flight_.await_collectives();
-  const PendingPtr pending = starter_.begin(lane, std::move(request), options, false);
+  const PendingPtr pending = starter_.prepare(lane, std::move(request), options, false);
   if (!pending) return;
-  if (pending->decision->plan) return flight_.await(*pending);
   // Asked now: finish() drops a user's operator, and copies.
-  const bool may_come_again = pending->may_come_again();
-  starter_.run_native(pending);
+  const bool may_come_again = pending->may_come_again() && !pending->decision->plan;
+  starter_.begin(*pending, false);
+  starter_.end(pending);
   if (may_come_again) keep(pending);
 }
 
@@ -68,11 +65,14 @@ PendingPtr Collectives::start(const Call& call, const Options& options) {
   if (const PendingPtr& known = slot_of(call);
       known && known.use_count() == 1 && known->is_repeated_by(call, options, true)) {
     pending = known;
-    begin_again(*pending, options, false);
-    starter_.start_native(pending);
+    begin_again(*pending, options);
+    starter_.launch(pending);
   } else {
-    pending = starter_.begin(nullptr, request_of(call, options), options, true);
+    core_.check_name(options.group);
+    pending = starter_.prepare(nullptr, request_of(call, options), options, true);
     if (!pending) return pending;
+    starter_.begin(*pending, false);
+    starter_.launch(pending);
     const bool is_native = !pending->decision->plan && lanes_.gpu_of(pending->channel) == nullptr;
     if (is_native && pending->may_come_again()) keep(pending);
   }
@@ -81,31 +81,18 @@ PendingPtr Collectives::start(const Call& call, const Options& options) {
 }
 
 // A training step makes the calls of the last one again: they need no new checks, and no new decision.
-// Returns whether peers have what they wait for.
-bool Collectives::begin_again(Pending& known, const Options& options, bool blocks) {
+void Collectives::begin_again(Pending& known, const Options& options) {
   core_.check_name(options.group);
   if (DeviceOps* const gpu = lanes_.gpu_of(known.channel)) Starter::ask_device(*gpu, known.request);
   known.begin_again();
-  known.watch.reset();
   known.timeout = core_.timeout_of(options);
-  starter_.number(known);
-  // What peers wait for goes out first. The rest is done while it is on its way.
-  const bool has_begun = blocks && starter_.begin_immediate(known);
-  starter_.announce(known, known.form.part_of.empty());
-  return has_begun;
+  starter_.begin(known, true);
 }
 
 // In the place of one that was made before, which may be used for something else.
 void Collectives::keep(const PendingPtr& pending) {
   flight_.swap_pooled(pending, std::exchange(slot_of(pending->request), pending));
-  prepare_native(*pending);
-}
-
-// The channel's part. Requires: the request stays in its place.
-void Collectives::prepare_native(Pending& pending) {
-  backend::PrepareOps* const channel = lanes_.own().can.prepares;
-  if (channel != nullptr && pending.channel == lanes_.own().channel && !pending.decision->plan)
-    pending.prepared = channel->prepare(pending.request);
+  starter_.prepare_native(*pending);
 }
 
 PendingPtr Collectives::prepare(const Call& call, const Options& options) {
@@ -120,20 +107,16 @@ PendingPtr Collectives::prepare(const Call& call, const Options& options) {
   const PendingPtr pending = starter_.prepare(nullptr, std::move(request), options, true);
   pending->end();
   if (pending->staging) return nullptr;
-  prepare_native(*pending);
+  starter_.prepare_native(*pending);
   return pending;
 }
 
 void Collectives::start_prepared(const PendingPtr& pending, const Options& options) {
   const Use use(access_);
   try {
-    begin_again(*pending, options, false);
-    if (pending->decision->plan) {
-      pending->plan_of_counts.reset();
-      flight_.launch(pending);
-    } else {
-      starter_.start_native(pending);
-    }
+    begin_again(*pending, options);
+    pending->run.plan_of_counts.reset();
+    starter_.launch(pending);
     flight_.progress_all(Flight::kGlance);
   } catch (...) {
     // One that broke the group before it was in flight: nobody else ends it, and a wait for it must not last.

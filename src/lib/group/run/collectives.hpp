@@ -51,9 +51,8 @@ class Collectives {
  private:
   template <class AnyCall>
   PendingPtr& slot_of(const AnyCall& call);
-  bool begin_again(Pending& known, const Options& options, bool blocks);
+  void begin_again(Pending& known, const Options& options);
   void keep(const PendingPtr& pending);
-  void prepare_native(Pending& pending);
 
   // coalesce.cpp
   struct Collected {

@@ -195,7 +195,6 @@ PendingPtr Messages::begin(std::string_view name, std::vector<Leg> legs, const O
   pending->ends_on_device =
       own.can.device != nullptr && pending->staging == nullptr &&
       std::ranges::all_of(pending->legs, [&](const Leg& leg) { return leg.channel == own.channel; });
-  pending->fingerprint = 0;
   try {
     // Messages between two ranks pair in the order of their posting, which must not depend on how long a copy takes.
     fetch(*pending);
@@ -232,9 +231,9 @@ void Messages::post(const PendingPtr& pending) {
 // Tells others what this rank does.
 void Messages::note(Pending& pending, bool blocking) {
   for (const Leg& leg : pending.legs) {
-    if (leg.posted) pending.fingerprint = leg.slot;
+    if (leg.posted) pending.request.fingerprint = leg.slot;
   }
-  if (pending.fingerprint == 0) return;
+  if (pending.request.fingerprint == 0) return;
   const Collective op = pending.legs.front().sending ? Collective::send : Collective::recv;
   if (blocking && flight_.active().size() == 1 && lanes_.own().can.device == nullptr && pending.name == to_string(op))
     return flight_.record_briefly(pending);

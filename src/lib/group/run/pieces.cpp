@@ -81,7 +81,11 @@ void Collectives::run_in_pieces(Lane& lane, const Request& request, const Option
 // The first one is refused as any call is. With others under way, on all ranks, the call cannot be taken back.
 PendingPtr Collectives::begin_piece(Lane& lane, Request&& request, const Options& options, Piece piece) {
   try {
-    return starter_.begin(&lane, std::move(request), options, false, piece);
+    core_.check_name(options.group);
+    PendingPtr pending = starter_.prepare(&lane, std::move(request), options, false, piece);
+    starter_.begin(*pending, false);
+    if (pending->decision->plan) flight_.launch(pending);
+    return pending;
   } catch (const Error& error) {
     if (piece.first == 0 || core_.broken()) throw;
     core_.fail(core_.own_error(error.code(), error.message()));
@@ -99,7 +103,7 @@ void Collectives::fetch_ahead(Pending& pending) {
   }
 }
 
-// As Starter::run_native(), but that what comes back is copied while the next piece runs.
+// As Starter::end(), but that what comes back is copied while the next piece runs.
 void Collectives::run_piece(const PendingPtr& piece, const Deadline& deadline) {
   Diagnosis diagnosis = piece->diagnose(core_.surroundings());
   WaitContext wait = core_.waiting(deadline, &diagnosis);

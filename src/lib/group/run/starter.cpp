@@ -8,7 +8,6 @@
 
 #include "backend/capabilities.hpp"
 #include "core/clock/clock.hpp"
-#include "core/hash.hpp"
 #include "core/job/record_words.hpp"
 #include "core/kernels/reduce.hpp"
 #include "group/call/checks.hpp"
@@ -38,20 +37,9 @@ Starter::Starter(Core& core, Lanes& lanes, Stager& stager, Flight& flight)
       lanes_(lanes),
       stager_(stager),
       flight_(flight),
+      // A fault strikes at the begin of a call, and calls that are compared first begin after that.
+      goes_first_(core.fault() == nullptr && !core.settings().compare_first),
       sequence_(exec::FaultHook::counted_before(core.fault())) {}
-
-PendingPtr Starter::begin(Lane* over, Request&& request, const Options& options, bool asynchronous, Piece piece) {
-  core_.check_name(options.group);
-  const PendingPtr pending = prepare(over, std::move(request), options, asynchronous, piece);
-  if (!pending) return pending;
-  number(*pending);
-  announce(*pending);
-  if (pending->decision->plan)
-    flight_.launch(pending);
-  else if (asynchronous)
-    start_native(pending);
-  return pending;
-}
 
 PendingPtr Starter::prepare(Lane* over, Request&& request, const Options& options, bool asynchronous, Piece piece) {
   check(request, core_.shape());
@@ -88,8 +76,16 @@ PendingPtr Starter::prepare(Lane* over, Request&& request, const Options& option
   request.in_counts = pending->in_counts;
   request.out_counts = pending->out_counts;
   pending->call = fingerprint(core_.token(), request, pending->form);
+  pending->started = asynchronous;
+  pending->is_long = !asynchronous && common_view(request).bytes() >= kLong;
   pending->request = std::move(request);
   return pending;
+}
+
+void Starter::prepare_native(Pending& pending) {
+  backend::PrepareOps* const channel = lanes_.own().can.prepares;
+  if (channel != nullptr && pending.channel == lanes_.own().channel && !pending.decision->plan)
+    pending.native = channel->prepare(pending.request);
 }
 
 void Starter::ask_device(DeviceOps& gpu, Request& request) {
@@ -108,14 +104,11 @@ void Starter::begin_together(std::span<const PendingPtr> calls, std::string_view
   for (const PendingPtr& pending : calls) {
     pending->form.part_of = part_of;
     pending->call = fingerprint(core_.token(), pending->request, pending->form);
-    number(*pending);
-    announce(*pending, false, until);
-    if (pending->decision->plan)
-      flight_.launch(pending);
-    else if (lanes_.gpu_of(pending->channel) != nullptr)
+    begin(*pending, false, until);
+    if (!pending->decision->plan && lanes_.gpu_of(pending->channel) != nullptr)
       on_gpu.push_back(pending);
     else
-      start_native(pending);
+      launch(pending);
   }
   if (!on_gpu.empty()) start_on_gpu(on_gpu, until);
 }
@@ -155,66 +148,118 @@ void Starter::run_alone(const Request& request, const Options& options, Staging*
   Flight::await_copies(*staging, wait);
 }
 
+void Starter::begin(Pending& pending, bool comes_again, const Deadline* until) {
+  number(pending);
+  // The rest is done while it is on its way.
+  if (pending.native != nullptr && !pending.started && goes_first_ && flight_.active().empty()) pending.native->begin();
+  announce(pending, comes_again, until);
+}
+
+void Starter::launch(const PendingPtr& pending) {
+  if (pending->decision->plan)
+    flight_.launch(pending);
+  else
+    start_native(pending);
+}
+
 void Starter::number(Pending& pending) {
   pending.sequence = ++sequence_;
   // Of all calls so far: what ranks have done differently shows at the next call that they make together, even where
   // the data of that one did not show it (a root that two ranks disagree about).
-  calls_ = core::Hash().add(calls_).add(pending.sequence).add(pending.call).value();
-  pending.fingerprint = pending.request.fingerprint = calls_;
-  if (std::exchange(pending.label, core_.label()) != core_.label()) pending.recorded.reset();
+  calls_ = (calls_ ^ pending.call) * 0x9e3779b97f4a7c15ULL;  // as core::Hash, of values that are hashes
+  calls_ ^= calls_ >> 32;
+  pending.request.fingerprint = calls_;
+  if (pending.label == core_.label()) return;
+  pending.label = core_.label();
+  pending.recorded.reset();
 }
 
-bool Starter::begin_immediate(const Pending& pending) {
-  // A fault strikes at the begin of a call, and calls that are compared first begin after that.
-  return pending.prepared != nullptr && flight_.active().empty() && core_.fault() == nullptr &&
-         !core_.settings().compare_first && pending.prepared->begin();
+void Starter::announce(Pending& pending, bool comes_again, const Deadline* until) {
+  // What peers wait for has gone out: the stamp holds up nobody.
+  const core::Trace* const timeline = core::Trace::on();
+  pending.began = timeline != nullptr ? timeline->ticks() : 0;
+  core_.surroundings().history.add(pending, sequence_);
+  if (Announced* const announced = core_.surroundings().announced.get())
+    announced->collective(sequence_, pending.request.fingerprint);
+  pending.entry.reset();
+  if (comes_again && pending.form.part_of.empty() && flight_.active().empty())
+    flight_.record_briefly(pending);
+  else
+    flight_.record(pending);
+  if (pending.started)
+    flight_.note_start(pending);
+  else if (pending.is_long)
+    pending.began_ns = core::clock_ns();
+  // Nobody waits for a call in a graph: it is compared when it becomes part of it, and no more when that runs.
+  if (core_.settings().compare_first || pending.request.is_captured) compare_first(pending, until);
 }
 
-bool Starter::end_immediate(Pending& pending) {
-  if (!pending.prepared->end()) return false;
+void Starter::compare_first(Pending& pending, const Deadline* until) {
+  Diagnosis diagnosis = pending.diagnose(core_.surroundings());
+  diagnosis.tell_others();
+  WaitContext wait = until != nullptr ? core_.waiting(*until, &diagnosis) : core_.waiting(pending.timeout, &diagnosis);
+  wait.before_waiting([this, &pending] { flight_.on_wait(pending); });
   try {
+    // Peers may need what is in flight here before they come to this call.
+    diagnosis.compare_first(wait, [this] { flight_.progress_all(); });
+  } catch (...) {
+    core_.fail_with_current(diagnosis, pending.name);
+  }
+  diagnosis.withdraw();
+  wait.resume();
+  if (!pending.started) pending.spent = pending.timeout - wait.deadline().remaining();
+}
+
+// The wait of a call that blocks. Most calls end without it, so it is made when it is asked for.
+class Starter::Wait {
+ public:
+  Wait(Starter& of, Pending& pending) : of_(of), pending_(pending) {}
+
+  WaitContext& get() { return made().wait; }
+  Diagnosis& diagnosis() { return made().diagnosis.get(); }
+
+ private:
+  struct Made {
+    Made(Starter& of, Pending& pending)
+        : diagnosis(of.core_.surroundings(), pending),
+          wait(of.core_.waiting(pending.timeout, &diagnosis, pending.spent)) {
+      wait.before_waiting([&of, &pending] { of.flight_.on_wait(pending); });
+    }
+    LateDiagnosis diagnosis;
+    WaitContext wait;
+  };
+  Made& made() { return made_ ? *made_ : made_.emplace(of_, pending_); }
+
+  Starter& of_;
+  Pending& pending_;
+  std::optional<Made> made_;
+};
+
+// A backend's own collective may block this rank, so that what was started before must go on meanwhile, or end first:
+// peers may wait for it.
+void Starter::end(const PendingPtr& call) {
+  Pending& pending = *call;
+  const bool goes_beside = pending.decision->starts && !flight_.active().empty();
+  if (pending.decision->plan || goes_beside) {
+    if (pending.entry && goes_beside) flight_.record(pending);
+    launch(call);
+    return flight_.await(pending);
+  }
+  if (!flight_.active().empty()) flight_.await_collectives();
+  Wait wait(*this, pending);
+  try {
+    // It has no steps that could be counted from here: a fault strikes at its begin.
+    core_.pass_fault(pending.sequence);
+    if (pending.staging) Flight::fetch(pending, wait.get());
+    const bool has_ended = pending.native != nullptr && pending.native->end();
+    if (!has_ended) pending.channel->native(pending.request, wait.get());
+    if (core_.surroundings().announced != nullptr) flight_.await_alike(wait.get());
+    if (pending.staging) Flight::give_back(pending, wait.get());
     flight_.finish(pending);
     flight_.end_record(pending);
   } catch (...) {
     if (pending.entry) flight_.record(pending);
-    flight_.fail(pending);
-  }
-  return true;
-}
-
-void Starter::announce(Pending& pending, bool may_be_brief, const Deadline* until) {
-  // What peers wait for has gone out: the stamp holds up nobody.
-  const core::Trace* const timeline = core::Trace::on();
-  pending.began = timeline != nullptr ? timeline->ticks() : 0;
-  pending.started = pending.form.asynchronous;
-  core_.surroundings().history.add(pending, sequence_);
-  if (Announced* const announced = core_.surroundings().announced.get())
-    announced->collective(sequence_, pending.fingerprint);
-  pending.entry.reset();
-  if (may_be_brief && flight_.active().empty())
-    flight_.record_briefly(pending);
-  else
-    flight_.record(pending);
-  if (pending.form.asynchronous)
-    flight_.note_start(pending);
-  else if (common_view(pending.request).bytes() >= kLong)
-    pending.began_ns = core::clock_ns();
-  // Nobody waits for a call in a graph: it is compared when it becomes part of it, and no more when that runs.
-  if (core_.settings().compare_first || pending.request.is_captured) {
-    Diagnosis diagnosis = pending.diagnose(core_.surroundings());
-    diagnosis.tell_others();
-    WaitContext wait =
-        until != nullptr ? core_.waiting(*until, &diagnosis) : core_.waiting(pending.timeout, &diagnosis);
-    wait.before_waiting([this, &pending] { flight_.on_wait(pending); });
-    try {
-      // Peers may need what is in flight here before they come to this call.
-      diagnosis.compare_first(wait, [this] { flight_.progress_all(); });
-    } catch (...) {
-      core_.fail_with_current(diagnosis, pending.name);
-    }
-    diagnosis.withdraw();
-    wait.resume();
-    if (!pending.form.asynchronous) pending.spent = pending.timeout - wait.deadline().remaining();
+    core_.fail_with_current(wait.diagnosis(), pending.name);
   }
 }
 
@@ -228,40 +273,12 @@ void Starter::start_native(const PendingPtr& pending) {
     flight_.add(pending);
     // All ranks start these in the same order: the copy does not wait for its turn.
     Flight::fetch(*pending, wait);
-    pending->ticket = pending->prepared != nullptr ? pending->prepared->start()
-                                                   : pending->channel->start_native(pending->request, wait);
+    pending->ticket =
+        pending->native != nullptr ? pending->native->start() : pending->channel->start_native(pending->request, wait);
     if (pending->request.is_captured && pending->form.asynchronous)
       pending->in_graph = lanes_.gpu_of(pending->channel)->end_of(*pending->ticket, wait);
   } catch (...) {
     core_.fail_with_current(diagnosis.get(), pending->name);
-  }
-}
-
-// A backend's own collective may block this rank, so that what was started before must go on meanwhile, or end first:
-// peers may wait for it.
-void Starter::run_native(const PendingPtr& call) {
-  if (call->decision->starts && !flight_.active().empty()) {
-    if (call->entry) flight_.record(*call);
-    start_native(call);
-    return flight_.await(*call);
-  }
-  Pending& pending = *call;
-  if (!pending.decision->starts) flight_.await_collectives();
-  LateDiagnosis diagnosis(core_.surroundings(), pending);
-  WaitContext wait = core_.waiting(pending.timeout, &diagnosis, pending.spent);
-  wait.before_waiting([this, &pending] { flight_.on_wait(pending); });
-  try {
-    // It has no steps that could be counted from here: a fault strikes at its begin.
-    core_.pass_fault(pending.sequence);
-    Flight::fetch(pending, wait);
-    pending.channel->native(pending.request, wait);
-    flight_.await_alike(wait);
-    Flight::give_back(pending, wait);
-    flight_.finish(pending);
-    flight_.end_record(pending);
-  } catch (...) {
-    if (pending.entry) flight_.record(pending);
-    core_.fail_with_current(diagnosis.get(), pending.name);
   }
 }
 

@@ -1,4 +1,5 @@
-// Collective calls, one by one: checked, numbered, compared and begun.
+// Collective calls, one by one. Each is prepared (checked and decided), then begun (numbered, told to others, and sent
+// out as far as that needs no wait), and ended. One that comes again is begun and ended alone.
 #pragma once
 
 #include <cstdint>
@@ -21,27 +22,23 @@ class Starter {
  public:
   Starter(Core& core, Lanes& lanes, Stager& stager, Flight& flight);
 
-  // Checks the call, gives it its number, and launches it when it need not block. One that blocks is for run_native().
-  // Null if this rank is alone: the call has ended. `over`: null for the lane that serves it.
-  PendingPtr begin(Lane* over, Request&& request, const Options& options, bool asynchronous, Piece piece = {});
-  // The first part of begin(): checks the call, and decides how it runs. Null as above.
+  // Checks the call, and decides how it runs. Null if this rank is alone: the call has ended. `over`: null for the lane
+  // that serves it.
   PendingPtr prepare(Lane* over, Request&& request, const Options& options, bool asynchronous, Piece piece = {});
-  // The second part for several calls that need not block, which start together. `part_of`: as of CallForm; it lives
-  // forever.
+  // The channel's part of one that comes again. Requires: the request stays in its place.
+  void prepare_native(Pending& pending);
+  // Gives it its number, and tells others of it; what peers wait for goes out. `comes_again`: it may be told of in
+  // brief, as it may have ended in a moment. `until`: null for the call's own timeout, within which it is compared.
+  void begin(Pending& pending, bool comes_again, const Deadline* until = nullptr);
+  // Blocks until one that blocks has ended.
+  void end(const PendingPtr& pending);
+  // One that need not block goes on by itself from now on.
+  void launch(const PendingPtr& pending);
+  // begin() and launch() for several, which start together. `part_of`: as of CallForm; it lives forever.
   void begin_together(std::span<const PendingPtr> calls, std::string_view part_of);
-  // Gives a call its number.
+  // The parts of begin(), for what runs in another way.
   void number(Pending& pending);
-  // Begins a call that blocks, where that can be done in a moment. Requires: it has its number.
-  bool begin_immediate(const Pending& pending);
-  // The same for its end: false if it takes longer. Then run_native() goes on. Requires: it has begun so, and others
-  // have been told of it.
-  bool end_immediate(Pending& pending);
-  // Tells others of a call that has its number. `may_be_brief`: it may have ended in a moment. `until`: null for the
-  // call's own timeout, within which it is compared.
-  void announce(Pending& pending, bool may_be_brief = false, const Deadline* until = nullptr);
-  // Runs a backend's own collective to its end; or starts it, if it need not block.
-  void run_native(const PendingPtr& call);
-  void start_native(const PendingPtr& pending);
+  void announce(Pending& pending, bool comes_again = false, const Deadline* until = nullptr);
 
   // Asks the channel of a device about a call that it has not counted so far. Throws what check() throws.
   static void ask_device(DeviceOps& gpu, Request& request);
@@ -49,6 +46,10 @@ class Starter {
   std::uint64_t last() const { return sequence_; }  // the number of the last collective
 
  private:
+  class Wait;
+
+  void compare_first(Pending& pending, const Deadline* until);
+  void start_native(const PendingPtr& pending);
   void start_on_gpu(std::span<const PendingPtr> calls, const Deadline* until);
   void run_alone(const Request& request, const Options& options, Staging* staging);
 
@@ -56,6 +57,7 @@ class Starter {
   Lanes& lanes_;
   Stager& stager_;
   Flight& flight_;
+  const bool goes_first_;    // what peers wait for, before others are told of the call
   std::uint64_t sequence_;   // collectives so far
   std::uint64_t calls_ = 0;  // hash of them
 };

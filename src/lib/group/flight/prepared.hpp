@@ -1,0 +1,38 @@
+// A collective that has been checked and decided: what all starts of it have in common.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <col/channel.hpp>
+#include <col/group.hpp>
+
+#include "backend/capabilities.hpp"
+#include "core/job/call_ring.hpp"
+#include "group/call/operation.hpp"
+
+namespace col::group {
+
+struct Prepared : CollectiveCall {
+  std::string asked_algorithm = {};  // Options::algorithm
+  bool deterministic = false;
+  bool is_long = false;         // a look at the clock is nothing beside it
+  Channel* channel = nullptr;   // that it uses
+  Stream stream = {};           // of copies from and to the GPU
+  bool ends_on_device = false;  // streams can wait for it: it is over when the device says so, with nothing to copy
+  std::unique_ptr<backend::PreparedNative> native =
+      {};  // the channel's part of one that comes again; null: there is none
+  // In the flight recorder's words, which are made once: for calls with that label (Group::annotate()).
+  std::optional<core::CallRing::Words> recorded = {};
+  std::uint16_t label = 0;
+
+  // Whether a call would be the same as this one: the same buffers, and the same in everything that decisions and
+  // checks depend on. Requires: its operator is built in, and it has no lists of counts.
+  bool is_repeated_by(const Call& other, const Options& options, bool asynchronous) const;
+  // 1 + ReduceOp, as in CallDetails; 0 for what does not reduce.
+  std::uint8_t reduction() const;
+};
+
+}  // namespace col::group
