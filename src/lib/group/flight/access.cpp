@@ -130,15 +130,17 @@ void Access::enter(std::optional<Duration> timeout) {
   require_usable();
   require_not_inside();
   if (timeout) Turn::require_may_wait(*this);
-  begin_turn(timeout.value_or(core_.timeout()));
-  if (!gate_.enter()) {
-    end_turn();
-    require_usable();  // with turns, it is in use by who destroys it, or by this thread
-    throw_in_use();
-  }
+  if (core_.settings().serialize) begin_turn(timeout.value_or(core_.timeout()));
+  if (!gate_.enter()) refuse();
   if (!destroyed_) return;  // in between, by another thread
   leave();
   throw_unusable();
+}
+
+void Access::refuse() {
+  end_turn();
+  require_usable();  // with turns, it is in use by who destroys it, or by this thread
+  throw_in_use();
 }
 
 void Access::leave() noexcept {

@@ -128,6 +128,7 @@ class Access {
   [[noreturn]] void throw_unusable() const;
   // What begins and ends every use. `timeout`: of a call that blocks.
   void enter(std::optional<Duration> timeout);
+  [[noreturn]] void refuse();
   void leave() noexcept;
   void begin_turn(Duration timeout);
   bool begin_turn_within(Duration budget);

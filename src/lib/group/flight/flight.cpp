@@ -23,14 +23,7 @@ namespace {
 
 // Operations that are kept for reuse.
 constexpr std::size_t kPooled = 64;
-// How long destroying a group waits for what was dropped unfinished.
-constexpr Duration kDrainTime = std::chrono::seconds(5);
-// The same after an error of another group: for what the others have begun as well, not for those who have left.
-constexpr Duration kDrainTimeAfterError = std::chrono::milliseconds(250);
 // A wait that polls gives way to others this many times before it sleeps between looks.
-// How long a wait that a capture holds up goes on: at most so long, and that part of the call's timeout.
-constexpr Duration kLongestCapture = std::chrono::seconds(10);
-constexpr int kPartForCapture = 8;
 constexpr int kYields = 200;
 constexpr Duration kPollPause = std::chrono::microseconds(50);
 
@@ -67,31 +60,6 @@ void set_apart(Pending& pending, Sides uses, exec::Operands& operands) {
 void move_others_on() noexcept {
   if (core::Background::any()) core::Background::move_on.load(std::memory_order_relaxed)();
 }
-
-// ---- Trace
-
-void Trace::record(bool on) {
-  on_ = on;
-  entries_.clear();
-}
-
-std::vector<TraceEntry> Trace::take() {
-  return std::exchange(entries_, {});
-}
-
-void Trace::add_steps(Pending& ended) {
-  for (const exec::Executed& executed : ended.run.executed)
-    entries_.push_back(
-        {ended.sequence, ended.request.collective, kept(ended.decision->algorithm), executed.round, executed.step});
-  ended.run.executed.clear();
-  if (on_ && !ended.decision->plan) add(ended.sequence, ended.request.collective, ended.decision->algorithm);
-}
-
-void Trace::add(std::uint64_t sequence, Collective collective, std::string_view algorithm) {
-  entries_.push_back({sequence, collective, kept(std::string(algorithm))});
-}
-
-// ---- Flight
 
 PendingPtr Flight::acquire() {
   for (const PendingPtr& pending : pool_) {
@@ -182,7 +150,7 @@ void Flight::execute(Pending& pending) {
                               .fault = core_.fault(),
                               .operation = pending.sequence,
                               .trace = trace_.is_on() ? &pending.run.executed : nullptr,
-                              .timeline = steps_of(pending)});
+                              .timeline = recording_.steps_of(pending)});
 }
 
 void Flight::look_why(Pending& pending) {
@@ -245,7 +213,7 @@ void Flight::progress_all(Reach reach) {
       fail(*pending);
     }
     active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (active_.empty()) end_record(*pending);
+    if (active_.empty()) recording_.end_record(*pending);
   }
 }
 
@@ -311,359 +279,11 @@ bool Flight::move_on(Pending& pending) {
   return all;
 }
 
-void Flight::finish(Pending& pending) {
-  if (!pending.parts.empty()) {  // each of them has been noted
-    pending.began_ns = 0;
-    pending.parts.clear();
-    return pending.end();
-  }
-  note_end(pending);
-  pending.staging.reset();
-  // A user's function may hold what its owner wants back.
-  if (pending.request.op.kind() == Op::Kind::user) pending.request.op = {};
-  if (pending.collective) trace_.add(pending);
+// Each of the parts has been noted.
+void Flight::finish_whole(Pending& pending) {
+  pending.began_ns = 0;
+  pending.parts.clear();
   pending.end();
-}
-
-// Of several messages, each is one.
-void Flight::note_end(Pending& pending) {
-  core::Trace* const timeline = pending.began != 0 ? core::Trace::on() : nullptr;
-  core::CallRing* const ring = core_.ring();
-  std::uint64_t took_ns = pending.began_ns != 0 ? core::CallRing::time_since(std::exchange(pending.began_ns, 0)) : 0;
-  if (pending.collective || pending.legs.size() < 2) {
-    if (pending.entry && !pending.started)
-      ring->end(*pending.entry, *pending.recorded, pending.sequence, took_ns);
-    else if (ring != nullptr)
-      ring->add(recorded(pending), pending.sequence,
-                pending.entry && active_.size() <= 1 ? core::EntryState::brief : core::EntryState::ended, took_ns);
-    if (timeline == nullptr) return;
-    const bool is_numbered = !pending.legs.empty() && pending.legs.front().numbered;
-    return trace(*timeline, pending, pending.kind(), details(pending), is_numbered ? pending.legs.front().number : 0);
-  }
-  for (const Leg& leg : pending.legs) {
-    const int peer = leg.peer == kAnyPeer ? pending.source : leg.peer;
-    const int partner = peer >= 0 ? core_.world_rank(peer) : -1;
-    const Collective op = leg.sending ? Collective::send : Collective::recv;
-    const CallDetails details{
-        .dtype = leg.view.dtype, .count = leg.view.count, .partner = partner, .tag = leg.tag, .label = pending.label};
-    if (ring != nullptr)
-      ring->add(core_.recorded(op, details), pending.sequence, core::EntryState::ended, std::exchange(took_ns, 0));
-    if (timeline != nullptr) trace(*timeline, pending, op, details, leg.numbered ? leg.number : 0);
-  }
-}
-
-void Flight::note_start(Pending& pending) {
-  core::CallRing* const ring = core_.ring();
-  if (ring != nullptr && !pending.entry) ring->add(recorded(pending), pending.sequence, core::EntryState::started);
-}
-
-// A message may learn from whom it is while it is in flight.
-const core::CallRing::Words& Flight::recorded(Pending& pending) const {
-  if (!pending.recorded || !pending.collective) pending.recorded = core_.recorded(pending.kind(), details(pending));
-  return *pending.recorded;
-}
-
-// With the number of the algorithm in the recorder, which is looked up once.
-CallDetails Flight::details(const Pending& pending) const {
-  CallDetails details = pending.details(core_.surroundings().peers);
-  if (const Decision* const decision = pending.decision.get(); decision != nullptr && core_.record() != nullptr) {
-    if (!decision->recorded) decision->recorded = core_.record()->algorithm(decision->algorithm);
-    details.algorithm = *decision->recorded;
-  }
-  details.label = pending.label;
-  return details;
-}
-
-void Flight::trace(core::Trace& timeline, const Pending& pending, Collective op, const CallDetails& details,
-                   std::uint64_t number) {
-  core::TracedCall call = core_.traced();
-  call.kind = pending.started ? core::TraceKind::started : core::TraceKind::call;
-  call.begin = pending.began;
-  call.op = op;
-  call.sequence = pending.sequence;
-  call.algorithm = traced_algorithm(pending);
-  call.number = number;
-  call.details = details;
-  call.details.label = pending.label;
-  timeline.add(core_.cursor(), call);
-}
-
-std::uint16_t Flight::traced_algorithm(const Pending& pending) {
-  const Decision* const decision = pending.decision.get();
-  if (decision == nullptr) return 0;
-  if (!decision->traced) decision->traced = core::Names::number(decision->algorithm);
-  return *decision->traced;
-}
-
-exec::StepTrace Flight::steps_of(const Pending& pending) {
-  core::Trace* const timeline = pending.began != 0 ? core::Trace::on() : nullptr;
-  if (timeline == nullptr) return {};
-  core::TracedCall call = core_.traced();
-  call.op = pending.request.collective;
-  call.sequence = pending.sequence;
-  call.algorithm = traced_algorithm(pending);
-  return {.trace = timeline, .cursor = &core_.cursor(), .peers = &core_.surroundings().peers, .call = call};
-}
-
-void Flight::record(Pending& pending) {
-  if (core_.record() == nullptr) return;
-  core_.record()->begin(core_.name(), pending.sequence, pending.name, pending.request.fingerprint, details(pending));
-  const std::optional<std::uint64_t> entry = std::exchange(pending.entry, std::nullopt);
-  if (entry && !pending.started) core_.ring()->take_back(*entry);
-}
-
-void Flight::record_briefly(Pending& pending) {
-  if (!core_.is_named_in_ring()) return record(pending);
-  core::CallRing& ring = *core_.ring();
-  pending.entry = pending.started ? ring.add(recorded(pending), pending.sequence, core::EntryState::brief_started)
-                                  : ring.begin(recorded(pending), pending.sequence);
-}
-
-// What waits has the time to look at the clock.
-void Flight::on_wait(Pending& pending) {
-  if (pending.began_ns == 0) pending.began_ns = core::clock_ns();
-  if (pending.entry) record(pending);
-}
-
-void Flight::end_record(const Pending& pending) {
-  if (!pending.entry && core_.record() != nullptr) core_.record()->end(core_.name());
-}
-
-// Messages on the GPU begin together: whoever waits for what is there waits for those, too.
-bool Flight::awaits_capture(const Pending* pending) const {
-  const Lane& own = lanes_.own();
-  const auto is_held_up = [&](const Pending& one) {
-    if (one.has_ended()) return false;
-    if (one.staging && one.staging->awaits_capture(one.stream)) return true;
-    const bool is_there =
-        one.collective ? one.channel == own.channel
-                       : std::ranges::any_of(one.legs, [&](const Leg& leg) { return leg.channel == own.channel; });
-    return is_there && own.can.holding != nullptr && own.can.holding->awaits_capture();
-  };
-  if (pending == nullptr) return own.can.holding != nullptr && own.can.holding->awaits_capture();
-  return is_held_up(*pending) ||
-         std::ranges::any_of(pending->parts, [&](const auto& part) { return is_held_up(*part); });
-}
-
-// No driver tells whose capture it is.
-void Flight::outlast_capture(std::string_view call, Duration timeout, const Pending* pending) {
-  if (!awaits_capture(pending)) return;
-  const Deadline until = Deadline::after(std::min(kLongestCapture, timeout / kPartForCapture));
-  WaitContext wait = core_.waiting(Deadline::after(timeout));
-  for (int turn = 0; awaits_capture(pending); ++turn) {
-    if (until.expired())
-      throw core_.own_error(
-          ErrorCode::unavailable,
-          fmt::format(
-              "{}: what was started before the capture of a stream goes on after it, and this thread may be the "
-              "one to end it; end the capture first, or wait for what was started before it begins, or capture "
-              "in a stream made with cudaStreamNonBlocking",
-              call));
-    try {
-      wait.check();
-    } catch (...) {  // nobody else takes an interruption, as the group stays whole
-      WaitContext::take_interruption();
-      throw;
-    }
-    pause(turn);
-    progress_all();
-  }
-}
-
-// Each as in a wait of its own, which names it if it does not end.
-void Flight::await_parts(const Pending& pending) {
-  const Deadline limit = Deadline::after(pending.timeout);
-  const std::vector<PendingPtr> parts = pending.parts;  // finish() clears them
-  for (const PendingPtr& part : parts) await(*part, limit);
-}
-
-void Flight::await(Pending& pending) {
-  progress_all();
-  if (!pending.parts.empty()) await_parts(pending);
-  if (pending.spent > Duration::zero()) return await(pending, Deadline::after(pending.timeout, pending.spent));
-  await(pending, pending.timeout);
-}
-
-void Flight::await_part(Pending& pending, const Deadline& deadline) {
-  progress_all();
-  await(pending, deadline);
-}
-
-void Flight::time_out(Pending& pending) {
-  await(pending, Deadline::of(pending.timeout));
-}
-
-void Flight::hold_up(Stream stream, Pending& pending) {
-  LateDiagnosis diagnosis(core_.surroundings(), pending);
-  WaitContext wait = core_.waiting(pending.timeout, &diagnosis);
-  // Messages are handed over only now, and the backend of the GPUs may wait for the peers, as in a start.
-  if (lanes_.hosted() != nullptr) wait.meanwhile([this] { progress_hosted(); });
-  DeviceOps& gpu = *lanes_.own().can.device;
-  std::vector<std::shared_ptr<const DeviceEnd>> ends;
-  // Null: the device has nothing of it. What has ended there, and is in flight all the same because ranks differ, holds
-  // up nobody.
-  const auto look = [&](const Pending& one) {
-    if (one.collective && (one.ticket || !one.ends_on_device))
-      ends.push_back(one.ticket ? gpu.end_of(*one.ticket, wait) : nullptr);
-    for (const Leg& leg : one.legs) {
-      if (!leg.done) ends.push_back(leg.posted ? gpu.end_of(leg.ticket, wait) : nullptr);
-    }
-  };
-  try {
-    look(pending);
-    for (const PendingPtr& part : pending.parts) {
-      if (!part->has_ended()) look(*part);
-    }
-  } catch (...) {
-    core_.fail_with_current(diagnosis.get(), pending.name);
-  }
-  for (const auto& end : ends) {
-    if (end == nullptr) throw ends_on_host(pending);
-    end->hold_up(stream);
-  }
-}
-
-Error Flight::ends_on_host(const Pending& pending) const {
-  return core_.own_error(
-      ErrorCode::unavailable,
-      fmt::format("{}: the host alone sees its end, so that no stream can wait for it: that takes a "
-                  "group of backend nccl, buffers on its GPU, and for a message another rank that is "
-                  "named, and no tag; call wait() without a stream, and then give the stream its work",
-                  pending.name));
-}
-
-template <class Limit>
-void Flight::await(Pending& pending, const Limit& limit) {
-  if (!pending.has_ended()) {
-    LateDiagnosis diagnosis(core_.surroundings(), pending);
-    WaitContext wait = core_.waiting(limit, &diagnosis);
-    wait.before_waiting([this, &pending] { on_wait(pending); });
-    try {
-      await_until(pending, wait);
-    } catch (...) {
-      if (pending.entry) record(pending);
-      core_.fail_with_current(diagnosis.get(), pending.name);
-    }
-  }
-  if (pending.error) throw *pending.error;
-}
-
-void Flight::await_until(Pending& pending, WaitContext& wait) {
-  for (int turn = 0; !pending.has_ended(); ++turn) {
-    block(pending, wait, turn);
-    progress_all();
-  }
-}
-
-// Waits a little for `pending`: in the channel when nothing else needs this rank's hand meanwhile, else by looking
-// again and again. Peers may wait for the other plans in flight first.
-void Flight::block(Pending& pending, WaitContext& wait, int turn) {
-  if (mailbox_.moves_parts()) {  // which are copied meanwhile, and the channel does not wait for that
-    wait.check();
-    return pause(mailbox_.count_idle_turn());
-  }
-  if (lanes_.hosted() != nullptr &&
-      (active_.size() > 1 || pending.legs.size() > 1)) {  // two channels, and both may be needed
-    wait.check();
-    return pause(turn);
-  }
-  const auto plans =
-      std::count_if(active_.begin(), active_.end(), [](const auto& p) { return p->collective && p->decision->plan; });
-  if (pending.ticket && plans == 0) {
-    pending.channel->wait(*pending.ticket, wait);
-    pending.ticket.reset();
-    return;
-  }
-  const bool runs = pending.phase == Pending::Phase::running;
-  if (pending.collective && pending.decision->plan && plans == 1 && runs) {
-    const exec::Executor& executor = pending.run.executor;
-    wait.waiting(executor.step(), executor.peer(), executor.progress_made());
-    return pending.run.executor.wait(wait);
-  }
-  const auto leg =
-      std::find_if(pending.legs.begin(), pending.legs.end(), [](const Leg& l) { return l.posted && !l.done; });
-  if (plans == 0 && leg != pending.legs.end()) {
-    if (!pending.entry) wait.waiting(-1, leg->peer);  // the channel says so when it really waits
-    return mailbox_.complete(*leg, pending, leg->channel->wait(leg->ticket, wait));
-  }
-  wait.check();
-  pause(turn);
-}
-
-// An operation that ends meanwhile stays in flight, and whoever waits for it looks why.
-bool Flight::ranks_differ() const noexcept {
-  Announced* const announced = core_.surroundings().announced.get();
-  return announced != nullptr && announced->differ();
-}
-
-void Flight::await_alike(WaitContext& wait) {
-  for (int turn = 0; ranks_differ(); ++turn) {
-    wait.describe("the ranks to say which calls they have made, because these differ");
-    wait.check();
-    pause(turn);
-  }
-}
-
-// For a rank that leaves, and has nothing in flight.
-std::optional<Error> Flight::last_difference() {
-  if (core_.broken() || !active_.empty() || !ranks_differ()) return std::nullopt;
-  const History& history = core_.surroundings().history;
-  std::vector<Operation> last;
-  if (history.last() > 0) last.push_back(history.operation(history.last(), core_.rank(), core_.size()));
-  Diagnosis diagnosis(core_.surroundings(), std::move(last));
-  try {
-    WaitContext wait = core_.waiting(Deadline::after(std::min(core_.timeout(), kDrainTime)), &diagnosis);
-    await_alike(wait);
-  } catch (const Error& error) {
-    core_.break_with(diagnosis.explain(error));
-    if (error.code() == ErrorCode::mismatch) return core_.broken();
-  }
-  return std::nullopt;
-}
-
-void Flight::await_copies(Staging& staging, WaitContext& wait) {
-  wait.describe("the copies between the GPU and the host");
-  for (int turn = 0; !staging.copied(); ++turn) {
-    wait.check();
-    pause(turn);
-  }
-}
-
-void Flight::await_collectives() {
-  for (;;) {
-    progress_all();
-    const auto plan = std::find_if(active_.begin(), active_.end(), [](const auto& p) { return p->collective; });
-    if (plan == active_.end()) return;
-    const PendingPtr pending = *plan;
-    await(*pending);
-  }
-}
-
-std::optional<Error> Flight::drain(const std::optional<Error>& why) noexcept {
-  try {
-    const Deadline deadline =
-        Deadline::after(std::min<Duration>(core_.timeout(), why ? kDrainTimeAfterError : kDrainTime));
-    if (auto difference = last_difference()) return difference;
-    for (int turn = 0; !core_.broken() && !active_.empty(); ++turn) {
-      progress_all();
-      if (active_.empty() || deadline.expired()) break;
-      look_why(*active_.front());
-      move_others_on();
-      pause(turn);
-    }
-  } catch (const Error& e) {
-    if (e.code() == ErrorCode::mismatch) return e;
-    core::log::warn("group '{}': destroyed with operations in flight: {}", core_.name(), e.what());
-  } catch (const std::exception& e) {
-    core::log::warn("group '{}': destroyed with operations in flight: {}", core_.name(), e.what());
-  }
-  if (active_.empty()) return std::nullopt;
-  core::log::warn("group '{}': destroyed with {} operations in flight, the first of them {}; wait for them before",
-                  core_.name(), active_.size(), active_.front()->name);
-  // The others are told, and some still wait for these.
-  core_.break_with(why ? left_because(core_.surroundings(), core_.rank(), *why)
-                       : core_.own_error(ErrorCode::aborted, "the group was destroyed with operations in flight"));
-  return std::nullopt;
 }
 
 }  // namespace col::group

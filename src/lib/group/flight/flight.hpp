@@ -2,8 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <set>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,29 +11,10 @@
 #include "group/flight/lanes.hpp"
 #include "group/flight/mailbox.hpp"
 #include "group/flight/pending.hpp"
+#include "group/flight/recording.hpp"
+#include "group/flight/trace.hpp"
 
 namespace col::group {
-
-// What the collectives of a group have executed, if its user asked for that.
-class Trace {
- public:
-  void record(bool on);
-  bool is_on() const { return on_; }
-  std::vector<TraceEntry> take();
-  // For a collective that has ended: the steps of its plan, or one entry for a native one.
-  void add(Pending& ended) {
-    if (on_ || !ended.run.executed.empty()) add_steps(ended);
-  }
-  void add(std::uint64_t sequence, Collective collective, std::string_view algorithm);
-
- private:
-  void add_steps(Pending& ended);
-  std::string_view kept(const std::string& algorithm) { return *names_.insert(algorithm).first; }
-
-  bool on_ = false;
-  std::vector<TraceEntry> entries_;
-  std::set<std::string, std::less<>> names_;  // of the algorithms in the entries
-};
 
 // How far Flight::progress_all() goes on GPUs.
 struct Reach {
@@ -49,13 +28,15 @@ struct Reach {
 // Requires for all functions: the group's lock is held. If an operation fails, the group is broken, and they throw.
 class Flight {
  public:
-  Flight(Core& core, const Lanes& lanes, Mailbox& mailbox) : core_(core), lanes_(lanes), mailbox_(mailbox) {}
+  Flight(Core& core, const Lanes& lanes, Mailbox& mailbox)
+      : core_(core), lanes_(lanes), mailbox_(mailbox), recording_(core) {}
   Flight(const Flight&) = delete;
   Flight& operator=(const Flight&) = delete;
 
   // In the order of starting.
   const std::vector<PendingPtr>& active() const { return active_; }
   Trace& trace() { return trace_; }
+  Recording& recording() { return recording_; }
 
   // A blank operation, maybe one that was used before.
   PendingPtr acquire();
@@ -67,7 +48,15 @@ class Flight {
   // calls may begin in any order.
   void launch(const PendingPtr& pending);
   // For an operation that was not in flight, or has ended there.
-  void finish(Pending& pending);
+  void finish(Pending& pending) {
+    if (!pending.parts.empty()) return finish_whole(pending);
+    recording_.note_end(pending, active_.size() <= 1);
+    pending.staging.reset();
+    // A user's function may hold what its owner wants back.
+    if (pending.request.op.kind() == Op::Kind::user) pending.request.op = {};
+    if (pending.collective) trace_.add(pending);
+    pending.end();
+  }
 
   static constexpr Reach kWait{}, kLook{.hands_over = false}, kGlance{.hands_over = false, .to_first = true};
   // Moves on everything that is in flight. Throws what breaks the group.
@@ -79,17 +68,6 @@ class Flight {
   // Moves on what goes over the host in a group for memory of GPUs. Throws what breaks the group, and leaves it to the
   // caller to break it.
   void progress_hosted();
-
-  // Says for all to see what this rank does: in its record, or, if the call may have ended in a moment and nothing else
-  // is in flight, first in the flight recorder alone.
-  void record(Pending& pending);
-  void record_briefly(Pending& pending);
-  // Its wait begins: it is recorded at length, and its time is taken.
-  void on_wait(Pending& pending);
-  // Notes in the flight recorder that it was started, for this rank to wait for it later.
-  void note_start(Pending& pending);
-  // The call is over, and nothing else is in flight.
-  void end_record(const Pending& pending);
 
   // Before a wait for `pending`, which the end of a capture holds up that may be this thread's own: blocks for a while,
   // and then throws unavailable, which breaks nothing. Without `pending`: before a call that comes after messages which
@@ -133,18 +111,12 @@ class Flight {
   static void pause(int turn);
 
  private:
+  static void finish_whole(Pending& pending);
   bool awaits_capture(const Pending* pending) const;
   static void copy_in(Pending& pending, WaitContext& wait);
   static void copy_back(Pending& pending, WaitContext& wait);
   void execute(Pending& pending);
   void exchange_counts(Pending& pending);
-  void note_end(Pending& pending);
-  const core::CallRing::Words& recorded(Pending& pending) const;
-  CallDetails details(const Pending& pending) const;
-  void trace(core::Trace& timeline, const Pending& pending, Collective op, const CallDetails& details,
-             std::uint64_t number);
-  static std::uint16_t traced_algorithm(const Pending& pending);
-  exec::StepTrace steps_of(const Pending& pending);
   bool progress(Pending& pending);
   bool move_on(Pending& pending);
   std::optional<int> test(Channel& channel, Ticket ticket) const;
@@ -163,6 +135,7 @@ class Flight {
   Reach reach_ = kWait;  // of the progress that goes on
   std::vector<PendingPtr> active_;
   std::vector<PendingPtr> pool_;  // for reuse
+  Recording recording_;
   Trace trace_;
 };
 

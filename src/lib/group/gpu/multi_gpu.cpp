@@ -82,8 +82,7 @@ void MultiGpu::run(const MultiGpuCall& call, const Options& options) {
   pending->timeout = core_.timeout_of(options);
   pending->words = group::describe(call, options, channel.connections(devices));
   pending->call = core::Hash().add(core_.token()).add(pending->words).value();
-  starter_.number(*pending);
-  starter_.announce(*pending);
+  starter_.begin(*pending, false);
   Diagnosis diagnosis = pending->diagnose(core_.surroundings());
   WaitContext wait = core_.waiting(pending->timeout, &diagnosis);
   try {

@@ -24,6 +24,15 @@ Request request_of(const Call& call, const Options& options) {
           .stream = options.stream};
 }
 
+// A training step makes the calls of the last one again: they need no new checks, and no new decision.
+[[gnu::always_inline]] inline void Collectives::begin_again(Pending& known, const Options& options) {
+  core_.check_name(options.group);
+  if (DeviceOps* const gpu = lanes_.gpu_of(known.channel)) Starter::ask_device(*gpu, known.request);
+  known.begin_again();
+  known.timeout = core_.timeout_of(options);
+  starter_.begin(known, true);
+}
+
 void Collectives::run(const Call& call, const Options& options) {
   const Use use(access_, core_.timeout_of(options));
   if (const PendingPtr& known = slot_of(call); known && known->is_repeated_by(call, options, false)) {
@@ -78,15 +87,6 @@ PendingPtr Collectives::start(const Call& call, const Options& options) {
   }
   flight_.progress_all(Flight::kGlance);
   return pending;
-}
-
-// A training step makes the calls of the last one again: they need no new checks, and no new decision.
-void Collectives::begin_again(Pending& known, const Options& options) {
-  core_.check_name(options.group);
-  if (DeviceOps* const gpu = lanes_.gpu_of(known.channel)) Starter::ask_device(*gpu, known.request);
-  known.begin_again();
-  known.timeout = core_.timeout_of(options);
-  starter_.begin(known, true);
 }
 
 // In the place of one that was made before, which may be used for something else.

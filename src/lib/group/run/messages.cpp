@@ -98,7 +98,7 @@ Messages::Alike& Messages::alike(const Leg& leg) {
 PendingPtr Messages::start(std::string_view name, std::vector<Leg> legs, const Options& options) {
   const Use use(access_);
   PendingPtr pending = begin(name, std::move(legs), options, false);
-  if (!pending->has_ended()) flight_.note_start(*pending);
+  if (!pending->has_ended()) flight_.recording().note_start(*pending);
   flight_.progress_all(Flight::kGlance);
   return pending;
 }
@@ -236,8 +236,8 @@ void Messages::note(Pending& pending, bool blocking) {
   if (pending.request.fingerprint == 0) return;
   const Collective op = pending.legs.front().sending ? Collective::send : Collective::recv;
   if (blocking && flight_.active().size() == 1 && lanes_.own().can.device == nullptr && pending.name == to_string(op))
-    return flight_.record_briefly(pending);
-  flight_.record(pending);
+    return flight_.recording().record_briefly(pending);
+  flight_.recording().record(pending);
 }
 
 // Copies the data of sends, and blocks until that is done. Messages that are sent in parts are an exception.

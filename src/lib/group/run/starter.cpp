@@ -149,10 +149,38 @@ void Starter::run_alone(const Request& request, const Options& options, Staging*
 }
 
 void Starter::begin(Pending& pending, bool comes_again, const Deadline* until) {
-  number(pending);
-  // The rest is done while it is on its way.
-  if (pending.native != nullptr && !pending.started && goes_first_ && flight_.active().empty()) pending.native->begin();
-  announce(pending, comes_again, until);
+  pending.sequence = ++sequence_;
+  // Of all calls so far: what ranks have done differently shows at the next call that they make together, even where
+  // the data of that one did not show it (a root that two ranks disagree about). As core::Hash does it, of values that
+  // are hashes.
+  calls_ = (calls_ ^ pending.call) * 0x9e3779b97f4a7c15ULL;
+  calls_ ^= calls_ >> 32;
+  pending.request.fingerprint = calls_;
+  if (pending.label != core_.label()) {
+    pending.label = core_.label();
+    pending.recorded.reset();
+  }
+
+  // What peers wait for goes out. The rest is done while it is on its way, and holds up nobody.
+  const bool is_alone = flight_.active().empty();
+  if (pending.native != nullptr && !pending.started && goes_first_ && is_alone) pending.native->begin();
+
+  const core::Trace* const timeline = core::Trace::on();
+  pending.began = timeline != nullptr ? timeline->ticks() : 0;
+  core_.surroundings().history.add(pending, sequence_);
+  if (Announced* const announced = core_.surroundings().announced.get())
+    announced->collective(sequence_, pending.request.fingerprint);
+  pending.entry.reset();
+  if (comes_again && is_alone && pending.form.part_of.empty())
+    flight_.recording().record_briefly(pending);
+  else
+    flight_.recording().record(pending);
+  if (pending.started)
+    flight_.recording().note_start(pending);
+  else if (pending.is_long)
+    pending.began_ns = core::clock_ns();
+  // Nobody waits for a call in a graph: it is compared when it becomes part of it, and no more when that runs.
+  if (core_.settings().compare_first || pending.request.is_captured) compare_first(pending, until);
 }
 
 void Starter::launch(const PendingPtr& pending) {
@@ -162,43 +190,11 @@ void Starter::launch(const PendingPtr& pending) {
     start_native(pending);
 }
 
-void Starter::number(Pending& pending) {
-  pending.sequence = ++sequence_;
-  // Of all calls so far: what ranks have done differently shows at the next call that they make together, even where
-  // the data of that one did not show it (a root that two ranks disagree about).
-  calls_ = (calls_ ^ pending.call) * 0x9e3779b97f4a7c15ULL;  // as core::Hash, of values that are hashes
-  calls_ ^= calls_ >> 32;
-  pending.request.fingerprint = calls_;
-  if (pending.label == core_.label()) return;
-  pending.label = core_.label();
-  pending.recorded.reset();
-}
-
-void Starter::announce(Pending& pending, bool comes_again, const Deadline* until) {
-  // What peers wait for has gone out: the stamp holds up nobody.
-  const core::Trace* const timeline = core::Trace::on();
-  pending.began = timeline != nullptr ? timeline->ticks() : 0;
-  core_.surroundings().history.add(pending, sequence_);
-  if (Announced* const announced = core_.surroundings().announced.get())
-    announced->collective(sequence_, pending.request.fingerprint);
-  pending.entry.reset();
-  if (comes_again && pending.form.part_of.empty() && flight_.active().empty())
-    flight_.record_briefly(pending);
-  else
-    flight_.record(pending);
-  if (pending.started)
-    flight_.note_start(pending);
-  else if (pending.is_long)
-    pending.began_ns = core::clock_ns();
-  // Nobody waits for a call in a graph: it is compared when it becomes part of it, and no more when that runs.
-  if (core_.settings().compare_first || pending.request.is_captured) compare_first(pending, until);
-}
-
 void Starter::compare_first(Pending& pending, const Deadline* until) {
   Diagnosis diagnosis = pending.diagnose(core_.surroundings());
   diagnosis.tell_others();
   WaitContext wait = until != nullptr ? core_.waiting(*until, &diagnosis) : core_.waiting(pending.timeout, &diagnosis);
-  wait.before_waiting([this, &pending] { flight_.on_wait(pending); });
+  wait.before_waiting([this, &pending] { flight_.recording().on_wait(pending); });
   try {
     // Peers may need what is in flight here before they come to this call.
     diagnosis.compare_first(wait, [this] { flight_.progress_all(); });
@@ -223,12 +219,12 @@ class Starter::Wait {
     Made(Starter& of, Pending& pending)
         : diagnosis(of.core_.surroundings(), pending),
           wait(of.core_.waiting(pending.timeout, &diagnosis, pending.spent)) {
-      wait.before_waiting([&of, &pending] { of.flight_.on_wait(pending); });
+      wait.before_waiting([&of, &pending] { of.flight_.recording().on_wait(pending); });
     }
     LateDiagnosis diagnosis;
     WaitContext wait;
   };
-  Made& made() { return made_ ? *made_ : made_.emplace(of_, pending_); }
+  [[gnu::noinline]] Made& made() { return made_ ? *made_ : made_.emplace(of_, pending_); }
 
   Starter& of_;
   Pending& pending_;
@@ -241,7 +237,7 @@ void Starter::end(const PendingPtr& call) {
   Pending& pending = *call;
   const bool goes_beside = pending.decision->starts && !flight_.active().empty();
   if (pending.decision->plan || goes_beside) {
-    if (pending.entry && goes_beside) flight_.record(pending);
+    if (pending.entry && goes_beside) flight_.recording().record(pending);
     launch(call);
     return flight_.await(pending);
   }
@@ -256,9 +252,9 @@ void Starter::end(const PendingPtr& call) {
     if (core_.surroundings().announced != nullptr) flight_.await_alike(wait.get());
     if (pending.staging) Flight::give_back(pending, wait.get());
     flight_.finish(pending);
-    flight_.end_record(pending);
+    flight_.recording().end_record(pending);
   } catch (...) {
-    if (pending.entry) flight_.record(pending);
+    if (pending.entry) flight_.recording().record(pending);
     core_.fail_with_current(wait.diagnosis(), pending.name);
   }
 }

@@ -36,9 +36,6 @@ class Starter {
   void launch(const PendingPtr& pending);
   // begin() and launch() for several, which start together. `part_of`: as of CallForm; it lives forever.
   void begin_together(std::span<const PendingPtr> calls, std::string_view part_of);
-  // The parts of begin(), for what runs in another way.
-  void number(Pending& pending);
-  void announce(Pending& pending, bool comes_again = false, const Deadline* until = nullptr);
 
   // Asks the channel of a device about a call that it has not counted so far. Throws what check() throws.
   static void ask_device(DeviceOps& gpu, Request& request);
