@@ -37,7 +37,6 @@
 #include "common/unique_fd.hpp"
 #include "common/write_file.hpp"
 #include "core/clock/clock.hpp"
-#include "launch/ending.hpp"
 #include "launch/inspect.hpp"
 #include "launch/job/assignment.hpp"
 #include "launch/job/launch_error.hpp"
@@ -56,6 +55,7 @@
 #include "launch/processes/signals.hpp"
 #include "launch/report/report.hpp"
 #include "launch/report/report_json.hpp"
+#include "launch/supervise/ending.hpp"
 #include "launch/top/watching.hpp"
 #include "launch/watcher.hpp"
 

@@ -20,7 +20,7 @@
 #include "common/exit_codes.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/processes/processes.hpp"
-#include "launch/supervise.hpp"
+#include "launch/supervise/supervisor.hpp"
 
 namespace col::launch {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "launch/job/job_result.hpp"
-#include "launch/supervise.hpp"
+#include "launch/supervise/node_job.hpp"
 
 namespace col::launch {
 

@@ -2,7 +2,7 @@
 #include <csignal>
 #include <vector>
 
-#include "launch/ending.hpp"
+#include "launch/supervise/ending.hpp"
 #include "support/catch.hpp"
 
 using col::launch::EndCause;
@@ -269,6 +269,71 @@ Injection injection(Injected kind, int rank, Milliseconds at, Milliseconds durat
 }
 
 }  // namespace
+
+TEST_CASE("ending: every event in every phase", "[launch]") {
+  using enum Ending::Phase;
+  const Ending::Rules rules{.examine_failures = true, .examine_time_limits = true};
+  using Event = void (*)(Ending&);
+  const std::vector<Event> events = {
+      [](Ending& e) { e.on_failure({.rank = 1}, kStart); },
+      [](Ending& e) { e.on_failure_elsewhere(false, kStart); },
+      [](Ending& e) { e.on_cut_off(false, kStart); },
+      [](Ending& e) { e.on_limit(EndCause::timed_out, kStart); },
+      [](Ending& e) { e.on_output_closed(kStart); },
+      [](Ending& e) { e.on_signal(SIGINT, kStart); },
+      [](Ending& e) { e.on_signal(SIGTERM, kStart); },
+      [](Ending& e) { e.kill(EndCause::launcher_failed, kStart); },
+      [](Ending& e) { e.on_examined(kStart); },
+      [](Ending& e) { e.due(e.deadline().value_or(kStart)); },
+  };
+  struct Row {
+    Phase phase;
+    Event reach;              // from `running`
+    std::vector<Phase> then;  // after each event
+  };
+  const std::vector<Row> rows = {
+      {running,
+       [](Ending&) {},
+       {examining, examining, terminating, examining, terminating, interrupted, terminating, killing, running,
+        running}},
+      {examining,
+       [](Ending& e) { e.on_failure({.rank = 0}, kStart); },
+       {examining, examining, examining, examining, examining, terminating, terminating, killing, terminating,
+        terminating}},
+      {settling,
+       [](Ending& e) { e.on_cut_off(true, kStart); },
+       {settling, settling, settling, settling, settling, terminating, terminating, killing, settling, terminating}},
+      {interrupted,
+       [](Ending& e) { e.on_signal(SIGINT, kStart); },
+       {interrupted, interrupted, interrupted, interrupted, interrupted, terminating, terminating, killing, interrupted,
+        terminating}},
+      {terminating,
+       [](Ending& e) { e.on_output_closed(kStart); },
+       {terminating, terminating, terminating, terminating, terminating, killing, terminating, killing, terminating,
+        killing}},
+      {killing,
+       [](Ending& e) { e.kill(EndCause::launcher_failed, kStart); },
+       {killing, killing, killing, killing, killing, killing, killing, killing, killing, given_up}},
+      {given_up,
+       [](Ending& e) {
+         e.kill(EndCause::launcher_failed, kStart);
+         e.due(kStart + Ending::kKillWait);
+       },
+       std::vector<Phase>(events.size(), given_up)},
+  };
+  for (const Row& row : rows) {
+    for (std::size_t event = 0; event < events.size(); ++event) {
+      CAPTURE(static_cast<int>(row.phase), event);
+      Ending ending(rules);
+      row.reach(ending);
+      REQUIRE(ending.phase() == row.phase);
+      const EndCause cause = ending.cause();
+      events[event](ending);
+      CHECK(ending.phase() == row.then[event]);
+      CHECK((cause == EndCause::none || ending.cause() == cause));  // the first one stays
+    }
+  }
+}
 
 TEST_CASE("injector: a rank is killed at its time, once, and no other is", "[launch]") {
   Injector injector({injection(Injected::kill, 5, Milliseconds(100)), injection(Injected::kill, 9, Milliseconds(0))}, 4,

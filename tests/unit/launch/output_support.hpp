@@ -4,26 +4,23 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdint>
 #include <functional>
 #include <string>
 
 #include "common/unique_fd.hpp"
 #include "launch/output/input.hpp"
 #include "launch/output/output.hpp"
+#include "launch/processes/events.hpp"
 #include "support/catch.hpp"
 
 namespace col::test {
 
+using launch::Events;
 using launch::Input;
 using launch::Output;
 using tools::UniqueFd;
-
-constexpr std::uint64_t kPipe = 1ULL << 32, kSink = 2ULL << 32, kInput = 4ULL << 32;
 
 struct Pipe {
   UniqueFd read, write;
@@ -37,12 +34,6 @@ inline Pipe make_pipe() {
 
 inline void set_non_blocking(const UniqueFd& fd) {
   REQUIRE(::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK) == 0);
-}
-
-inline UniqueFd make_epoll_for_test() {
-  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  REQUIRE(epoll);
-  return epoll;
 }
 
 // What can be read within ten seconds, the first piece of it; empty at the end.
@@ -69,20 +60,10 @@ inline std::size_t write_some(int fd, std::string_view text) {
   return written < 0 ? 0 : static_cast<std::size_t>(written);
 }
 
-// Handles what epoll has until nothing more happens. Either part may be missing.
-inline void run(const UniqueFd& epoll, Output* output, Input* input = nullptr) {
-  bool more = true;
-  while (true) {
-    std::array<epoll_event, 16> events;
-    const int count = ::epoll_wait(epoll.get(), events.data(), events.size(), 0);
-    if (count <= 0 && !more) return;
-    for (int at = 0; at < count; ++at) {
-      const std::uint64_t data = events[static_cast<std::size_t>(at)].data.u64;
-      const std::size_t index = data & 0xffffffff;
-      if (output != nullptr && (data & kPipe) != 0) output->on_pipe(index);
-      if (output != nullptr && (data & kSink) != 0) output->on_sink(index);
-      if (input != nullptr && (data & kInput) != 0) input->on_event(index);
-    }
+// Handles what has happened until nothing more does. Either part may be missing.
+inline void run(Events& events, Output* output, Input* input = nullptr) {
+  for (bool more = true; more || has_something(events.fd());) {
+    events.serve({});
     const bool more_input = input != nullptr && input->work();
     const bool more_output = output != nullptr && output->work(launch::LineMux::Clock::now());
     more = more_input || more_output;
@@ -90,13 +71,13 @@ inline void run(const UniqueFd& epoll, Output* output, Input* input = nullptr) {
 }
 
 // The same until something is so; for what the kernel does in its own time.
-inline void run_until(const UniqueFd& epoll, Output* output, Input* input, const std::function<bool()>& is_so) {
+inline void run_until(Events& events, Output* output, Input* input, const std::function<bool()>& is_so) {
   const auto latest = launch::LineMux::Clock::now() + std::chrono::seconds(10);
   while (!is_so()) {
     REQUIRE(launch::LineMux::Clock::now() < latest);
-    pollfd events{epoll.get(), POLLIN, 0};
-    ::poll(&events, 1, 10);
-    run(epoll, output, input);
+    pollfd some{events.fd(), POLLIN, 0};
+    ::poll(&some, 1, 10);
+    run(events, output, input);
   }
 }
 
@@ -110,18 +91,16 @@ struct OutputJob {
   launch::ChildStreams add(int rank, int restart = 0) {
     return output.add_rank({.rank = rank, .local_rank = rank, .world_size = ranks_count, .restart = restart}, false);
   }
-  void run() { col::test::run(epoll, &output); }
+  void run() { col::test::run(events, &output); }
 
   launch::OutputSpec spec;
   int ranks_count;
   Console kind;
-  UniqueFd epoll = make_epoll_for_test();
+  Events events;
   Pipe console = make_pipe();
   Pipe errors = make_pipe();
-  Output output{{.epoll_fd = epoll.get(),
-                 .pipe_tag = kPipe,
-                 .sink_tag = kSink,
-                 .stdout_fd = console.write.get(),
+  Output output{events,
+                {.stdout_fd = console.write.get(),
                  .stderr_fd = (kind == Console::one_pipe ? console : errors).write.get(),
                  .ranks = ranks_count},
                 spec};

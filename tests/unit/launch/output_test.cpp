@@ -83,22 +83,18 @@ TEST_CASE("output: many ranks share a slow reader fairly, in bounded memory", "[
 
 TEST_CASE("output: stdout and stderr stay apart unless the user joined them", "[launch]") {
   const bool joined = GENERATE(false, true);
-  const UniqueFd epoll = make_epoll_for_test();
+  Events events;
   const Pipe user = make_pipe();
   const Pipe other = make_pipe();
   const OutputSpec spec;
-  Output output({.epoll_fd = epoll.get(),
-                 .pipe_tag = kPipe,
-                 .sink_tag = kSink,
-                 .stdout_fd = user.write.get(),
-                 .stderr_fd = joined ? user.write.get() : other.write.get()},
+  Output output(events, {.stdout_fd = user.write.get(), .stderr_fd = joined ? user.write.get() : other.write.get()},
                 spec);
   const ChildStreams rank = output.add_rank({}, false);
   write_all(rank.out_fd(), "begun ");
   write_all(rank.err_fd(), "error\n");
-  run(epoll, &output);
+  run(events, &output);
   write_all(rank.out_fd(), "and ended\n");
-  run(epoll, &output);
+  run(events, &output);
   if (joined) {
     CHECK(read_some(user.read.get()) == "error\nbegun and ended\n");
   } else {
@@ -366,7 +362,7 @@ TEST_CASE("output files: a slow console holds the ranks back, and their files ge
   CHECK(sent < 1000 * 1000);
   job.console.read.reset();
   rank.out.reset();
-  run_until(job.epoll, &job.output, nullptr, [&] { return job.output.all_ended() && job.output.all_written(); });
+  run_until(job.events, &job.output, nullptr, [&] { return job.output.all_ended() && job.output.all_written(); });
   CHECK(content_of(folder / "0").size() == sent);
   CHECK(job.output.error() == 0);
 }
@@ -384,16 +380,14 @@ TEST_CASE("output files: a full disk is an error that names the file", "[launch]
 TEST_CASE("output files: a full disk under the console is told and ends nothing, as the files have it all",
           "[launch]") {
   const TempDir folder;
-  const UniqueFd epoll = make_epoll_for_test();
+  Events events;
   const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   const OutputSpec spec{.file_pattern = folder / "%r", .tee = true};
-  Output output(
-      {.epoll_fd = epoll.get(), .pipe_tag = kPipe, .sink_tag = kSink, .stdout_fd = full.get(), .stderr_fd = full.get()},
-      spec);
+  Output output(events, {.stdout_fd = full.get(), .stderr_fd = full.get()}, spec);
   const ChildStreams rank = output.add_rank({}, false);
   for (int line = 0; line < 3; ++line) {
     write_all(rank.out_fd(), "line\n");
-    run(epoll, &output);
+    run(events, &output);
   }
   CHECK(output.error() == ENOSPC);
   CHECK(output.error_file() == "stdout");

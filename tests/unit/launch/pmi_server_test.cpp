@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "launch/processes/descriptors.hpp"
+#include "launch/processes/events.hpp"
 #include "support/catch.hpp"
 
 using namespace col::launch;
@@ -17,7 +18,8 @@ namespace {
 
 class PmiRanks {
  public:
-  explicit PmiRanks(const Assignment& assignment) : epoll_(make_epoll()), server(assignment, epoll_.get(), 0) {
+  explicit PmiRanks(const Assignment& assignment)
+      : server(assignment, events_, [this](int rank) { heard_of_.push_back(rank); }) {
     for (int rank = 0; rank < assignment.local_ranks; ++rank) ends_.push_back(server.add_rank(rank));
   }
 
@@ -25,7 +27,8 @@ class PmiRanks {
   bool ask(int rank, const std::string& text) {
     const int socket = ends_[static_cast<std::size_t>(rank)].get();
     if (::send(socket, text.data(), text.size(), MSG_NOSIGNAL) < 0) return false;
-    server.on_readable(rank);
+    events_.serve({});
+    CHECK(std::exchange(heard_of_, {}) == std::vector{rank});
     return true;
   }
   // What the rank then hears; "gone" if the server has closed the socket.
@@ -41,11 +44,13 @@ class PmiRanks {
   }
   void hang_up(int rank) {
     ends_[static_cast<std::size_t>(rank)].reset();
-    server.on_readable(rank);
+    events_.serve({});
+    CHECK(std::exchange(heard_of_, {}) == std::vector{rank});
   }
 
  private:
-  UniqueFd epoll_;
+  Events events_;
+  std::vector<int> heard_of_;
   std::vector<UniqueFd> ends_;
 
  public:

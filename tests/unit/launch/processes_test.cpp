@@ -9,11 +9,14 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/unique_fd.hpp"
+#include "launch/job/launch_error.hpp"
 #include "launch/processes/descriptors.hpp"
+#include "launch/processes/events.hpp"
 #include "launch/processes/job_directory.hpp"
 #include "launch/processes/processes.hpp"
 #include "launch/watcher.hpp"
@@ -134,22 +137,48 @@ TEST_CASE("processes: a name with brackets and spaces does not confuse the reade
   CHECK(read_process(0).pid == 0);
 }
 
-TEST_CASE("next events: come in the order in which they happened, and what is there takes no time", "[launch]") {
+TEST_CASE("events: are handled in the order in which they happened, and what is there takes no time", "[launch]") {
   col::test::JumpingTime time;
   const auto begin = time.now();
-  const col::tools::UniqueFd epoll = make_epoll();
+  Events events;
   std::array<PipeEnds, 3> pipes = {make_output_pipe(), make_output_pipe(), make_output_pipe()};
-  for (std::size_t i = 0; i < pipes.size(); ++i) watch_readable(epoll.get(), pipes[i].read.get(), i);
-  std::array<epoll_event, 8> room;
-  CHECK(next_events(epoll.get(), room, {}).empty());
+  std::vector<std::size_t> seen;
+  EventSource source(events, [&](std::size_t index) { seen.push_back(index); });
+  for (std::size_t i = 0; i < pipes.size(); ++i) source.add_readable(pipes[i].read.get(), i);
+  events.serve({});
   CHECK(time.now() == begin);
-  CHECK(next_events(epoll.get(), room, seconds(300)).empty());
+  events.serve(seconds(300));
+  CHECK(seen.empty());
   CHECK(time.now() - begin == seconds(300));
   for (const std::size_t i : {2, 0, 1}) REQUIRE(::write(pipes[i].write.get(), "x", 1) == 1);
-  std::vector<std::uint64_t> tags;
-  for (const epoll_event& event : next_events(epoll.get(), room, seconds(300))) tags.push_back(event.data.u64);
-  CHECK(tags == std::vector<std::uint64_t>{2, 0, 1});
+  events.serve(seconds(300));
+  CHECK(seen == std::vector<std::size_t>{2, 0, 1});
   CHECK(time.now() - begin == seconds(300));
+}
+
+TEST_CASE("events: each part hears of its own, and of none when it or its descriptor is gone", "[launch]") {
+  Events events;
+  const PipeEnds one = make_output_pipe(), other = make_output_pipe();
+  REQUIRE(::write(one.write.get(), "x", 1) == 1);
+  REQUIRE(::write(other.write.get(), "x", 1) == 1);
+  std::vector<std::string> heard;
+  std::optional<EventSource> second;
+  EventSource first(events, [&](std::size_t) {
+    heard.emplace_back("first");
+    second.reset();  // whose event is already taken
+  });
+  second.emplace(events, [&](std::size_t) { heard.emplace_back("second"); });
+  first.add_readable(one.read.get());
+  second->add_readable(other.read.get());
+  events.serve({});
+  CHECK(heard == std::vector<std::string>{"first"});
+  // Its descriptor is still there. Another part must not be taken for it.
+  second.emplace(events, [&](std::size_t) { heard.emplace_back("third"); });
+  first.remove(one.read.get());
+  events.serve({});
+  CHECK(heard == std::vector<std::string>{"first"});
+  CHECK_FALSE(first.add(-1, EPOLLIN));
+  CHECK_THROWS_AS(first.add_readable(-1), LaunchError);
 }
 
 TEST_CASE("leftovers: shared memory that nobody has open is removed, everything else stays", "[launch]") {

@@ -1,6 +1,5 @@
 #include "launch/nodes/questions.hpp"
 
-#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +17,7 @@
 
 #include "common/unique_fd.hpp"
 #include "launch/nodes/ask_desk.hpp"
-#include "launch/processes/descriptors.hpp"
+#include "launch/processes/events.hpp"
 #include "launch/top/live_job.hpp"
 #include "support/catch.hpp"
 #include "support/jumping_time.hpp"
@@ -29,6 +28,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
+const auto kNobody = [](const AskDesk::Request&) { FAIL("nobody asks"); };
 const Questions::Time kStart{std::chrono::hours(1)};
 
 JobStory with_rank(int rank) {
@@ -98,23 +98,21 @@ TEST_CASE("ask desk: a question by the socket of a directory, whose path may be 
   const std::string path = directory.path() + "/" + std::string(200, 'd');
   REQUIRE(::mkdir(path.c_str(), 0700) == 0);
   CHECK_FALSE(AskingLauncher::ask(path, {}));
-  const col::tools::UniqueFd epoll = make_epoll();
-  AskDesk desk(path, epoll.get(), 0);
+  Events events;
+  bool answered = false;
+  std::optional<AskDesk> desk;
+  desk.emplace(path, events, [&](const AskDesk::Request& request) {
+    CHECK(request.what.calls == 12);
+    CHECK(request.what.use);
+    desk->answer(request.client, with_rank(5));
+    desk->answer(request.client + 1, with_rank(6));  // is gone
+    answered = true;
+  });
   const col::test::JumpingTime time;
   std::optional<AskingLauncher> asking = AskingLauncher::ask(path, {.calls = 12, .use = true});
   REQUIRE(asking);
-  bool answered = false;
-  while (!answered) {
-    std::array<epoll_event, 1> room;
-    REQUIRE_FALSE(next_events(epoll.get(), room, std::chrono::seconds(10)).empty());
-    for (const AskDesk::Request& request : desk.on_event(room[0].data.u64)) {
-      CHECK(request.what.calls == 12);
-      CHECK(request.what.use);
-      desk.answer(request.client, with_rank(5));
-      desk.answer(request.client + 1, with_rank(6));  // is gone
-      answered = true;
-    }
-  }
+  for (int waits = 0; waits < 10 && !answered; ++waits) events.serve(std::chrono::seconds(10));
+  REQUIRE(answered);
   const std::optional<JobStory> story = asking->wait();
   REQUIRE(story);
   CHECK(story->ranks.at(0).rank == 5);
@@ -122,8 +120,8 @@ TEST_CASE("ask desk: a question by the socket of a directory, whose path may be 
 
 TEST_CASE("ask desk: a launcher that has not heard all who call is there", "[launch]") {
   const col::test::TempDir directory;
-  const col::tools::UniqueFd epoll = make_epoll();
-  std::optional<AskDesk> desk(std::in_place, directory.path(), epoll.get(), 0);
+  Events events;
+  std::optional<AskDesk> desk(std::in_place, directory.path(), events, kNobody);
   LiveJob job({.id = "job", .directory = directory.path(), .page = nullptr});
   std::vector<AskingLauncher> callers;
   while (callers.size() < 1000) {
@@ -143,8 +141,8 @@ TEST_CASE("ask desk: a launcher that has not heard all who call is there", "[lau
 
 TEST_CASE("ask desk: a launcher that does not answer is waited for as long as it may take", "[launch]") {
   const col::test::TempDir directory;
-  const col::tools::UniqueFd epoll = make_epoll();
-  const AskDesk desk(directory.path(), epoll.get(), 0);
+  Events events;
+  const AskDesk desk(directory.path(), events, kNobody);
   const bool stacks = GENERATE(false, true);
   col::test::JumpingTime time;
   const Questions::Time begin = time.now();
@@ -157,8 +155,14 @@ TEST_CASE("ask desk: a launcher that does not answer is waited for as long as it
 
 TEST_CASE("live job: goes on while ranks of other hosts live", "[launch]") {
   const col::test::TempDir directory;
-  const col::tools::UniqueFd epoll = make_epoll();
-  std::optional<AskDesk> desk(std::in_place, directory.path(), epoll.get(), 0);
+  Events events;
+  JobStory told;
+  bool has_told = false;
+  std::optional<AskDesk> desk;
+  desk.emplace(directory.path(), events, [&](const AskDesk::Request& request) {
+    desk->answer(request.client, told);
+    has_told = true;
+  });
   const std::shared_ptr<col::ControlPage> page = col::ControlPage::in_memory(1);
   page->record(0).started(0, ::getpid());
   LiveJob job({.id = "job", .directory = directory.path(), .page = page});
@@ -166,15 +170,12 @@ TEST_CASE("live job: goes on while ranks of other hosts live", "[launch]") {
   page->record(0).ended(0);
   const auto hear = [&](const JobStory& story) {
     REQUIRE(job.ask());
-    for (bool has_heard = false; !has_heard;) {
-      epoll_event event{};
-      REQUIRE(::epoll_wait(epoll.get(), &event, 1, 10'000) == 1);
-      for (const AskDesk::Request& request : desk->on_event(event.data.u64)) {
-        desk->answer(request.client, story);
-        job.wait();
-        has_heard = true;
-      }
+    told = story;
+    for (int waits = 0; !std::exchange(has_told, false); ++waits) {
+      REQUIRE(waits < 10);
+      events.serve(std::chrono::seconds(10));
     }
+    job.wait();
   };
   JobStory story = with_rank(0), other = with_rank(1);
   story.ranks[0].status.exited = true;

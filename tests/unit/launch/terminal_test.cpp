@@ -31,7 +31,7 @@ std::string random_bytes(std::size_t size, unsigned seed) {
 
 // Ranks that read from an Input, which is closed here as in the launcher.
 struct Job {
-  Job(UniqueFd from, int ranks) : input(epoll.get(), kInput, from.get()) {
+  Job(UniqueFd from, int ranks) : input(events, from.get()) {
     ::signal(SIGPIPE, SIG_IGN);
     for (int rank = 0; rank < ranks; ++rank) {
       readers.push_back(input.add_pipe());
@@ -40,7 +40,7 @@ struct Job {
     got.resize(readers.size());
     at_end.resize(readers.size());
   }
-  void run() { col::test::run(epoll, nullptr, &input); }
+  void run() { col::test::run(events, nullptr, &input); }
   // Takes what has arrived at one rank.
   void take(std::size_t rank) {
     std::string piece(256 * 1024, '\0');
@@ -51,7 +51,7 @@ struct Job {
     at_end[rank] = length == 0;
   }
   void take_all_until_end() {
-    run_until(epoll, nullptr, &input, [&] {
+    run_until(events, nullptr, &input, [&] {
       bool all = true;
       for (std::size_t rank = 0; rank < readers.size(); ++rank) {
         if (readers[rank]) take(rank);
@@ -61,7 +61,7 @@ struct Job {
     });
   }
 
-  UniqueFd epoll = make_epoll_for_test();
+  Events events;
   Input input;
   std::vector<UniqueFd> readers;
   std::vector<std::string> got;
@@ -92,7 +92,7 @@ TEST_CASE("input: every rank gets every byte, from a file, a pipe, or a socket, 
   if (ends.write) {
     set_non_blocking(ends.write);
     std::size_t sent = 0;
-    run_until(job.epoll, nullptr, &job.input, [&] {
+    run_until(job.events, nullptr, &job.input, [&] {
       sent += write_some(ends.write.get(), std::string_view(bytes).substr(sent, 30'000));
       for (std::size_t rank = 0; rank < 3; ++rank) job.take(rank);
       return sent == bytes.size();
@@ -154,7 +154,7 @@ TEST_CASE("input: the slowest rank sets the pace, until it ends", "[launch]") {
   SECTION("it has ended, but left its input to somebody who does not read") {
     job.input.on_reader_end(1);
     ends.write.reset();
-    run_until(job.epoll, nullptr, &job.input, [&] {
+    run_until(job.events, nullptr, &job.input, [&] {
       job.take(0);
       return static_cast<bool>(job.at_end[0]);
     });
@@ -192,7 +192,7 @@ termios settings_of(int terminal) {
 
 // A job of one rank with a pseudo-terminal; its console is a pipe, its input whatever the test says.
 struct PtyJob {
-  explicit PtyJob(int stdin_fd) : in(stdin_fd), input(epoll.get(), kInput, stdin_fd) { ::signal(SIGPIPE, SIG_IGN); }
+  explicit PtyJob(int stdin_fd) : in(stdin_fd), input(events, stdin_fd) { ::signal(SIGPIPE, SIG_IGN); }
   ChildStreams add() {
     ChildStreams streams = output.add_rank({}, true);
     if (streams.keyboard) input.add_terminal(std::move(streams.keyboard));
@@ -200,7 +200,7 @@ struct PtyJob {
   }
   std::string shown_after(std::size_t size) {
     std::string text;
-    run_until(epoll, &output, &input, [&] {
+    run_until(events, &output, &input, [&] {
       if (has_something(console.read.get())) text += read_some(console.read.get());
       return text.size() >= size;
     });
@@ -209,15 +209,9 @@ struct PtyJob {
 
   int in;
   OutputSpec spec{.pty = true};
-  UniqueFd epoll = make_epoll_for_test();
+  Events events;
   Pipe console = make_pipe();
-  Output output{{.epoll_fd = epoll.get(),
-                 .pipe_tag = kPipe,
-                 .sink_tag = kSink,
-                 .stdin_fd = in,
-                 .stdout_fd = console.write.get(),
-                 .stderr_fd = console.write.get()},
-                spec};
+  Output output{events, {.stdin_fd = in, .stdout_fd = console.write.get(), .stderr_fd = console.write.get()}, spec};
   Input input;
 };
 
@@ -235,7 +229,7 @@ TEST_CASE("pty: what the rank writes to its terminal comes out unchanged, also w
   write_all(rank.out_fd(), bytes);
   rank.out.reset();
   CHECK(job.shown_after(bytes.size()) == bytes);
-  run_until(job.epoll, &job.output, &job.input, [&] { return job.output.all_ended(); });
+  run_until(job.events, &job.output, &job.input, [&] { return job.output.all_ended(); });
   CHECK(job.output.last_stderr(0).back() == "last");
 }
 
@@ -251,7 +245,7 @@ TEST_CASE("pty: our input is typed at the rank's terminal, without an echo, up t
   std::string got;
   std::string piece = "?";
   while (!piece.empty()) {
-    run_until(job.epoll, &job.output, &job.input, [&] { return has_something(rank.out_fd()); });
+    run_until(job.events, &job.output, &job.input, [&] { return has_something(rank.out_fd()); });
     piece = read_some(rank.out_fd());
     got += piece;
   }
@@ -270,7 +264,7 @@ TEST_CASE("pty: more than a terminal holds waits for the rank", "[launch]") {
   write_all(ours.write.get(), sent);
   ours.write.reset();
   std::string got;
-  run_until(job.epoll, &job.output, &job.input, [&] {
+  run_until(job.events, &job.output, &job.input, [&] {
     while (has_something(rank.out_fd())) got += read_some(rank.out_fd());
     return got.size() >= sent.size();
   });
@@ -301,7 +295,7 @@ TEST_CASE("pty: our terminal is raw while keys go to the rank, and is restored a
     CHECK(job.shown_after(4) == "key\n");
     CHECK(read_some(rank.out_fd()) == "key\n");
     write_all(ours.master.get(), "\x04");
-    run_until(job.epoll, &job.output, &job.input, [&] { return has_something(rank.out_fd()); });
+    run_until(job.events, &job.output, &job.input, [&] { return has_something(rank.out_fd()); });
     CHECK(read_some(rank.out_fd()).empty());
   }
   CHECK(is_restored());
@@ -348,10 +342,10 @@ TEST_CASE("pty: a key that means a signal reaches the rank that has the terminal
   job.input.start();
   write_all(ours.write.get(), "\x03");
   int status = 0;
-  run_until(job.epoll, &job.output, &job.input, [&] { return ::waitpid(child, &status, WNOHANG) == child; });
+  run_until(job.events, &job.output, &job.input, [&] { return ::waitpid(child, &status, WNOHANG) == child; });
   CHECK(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGINT);
-  run_until(job.epoll, &job.output, &job.input, [&] { return job.output.all_ended(); });
+  run_until(job.events, &job.output, &job.input, [&] { return job.output.all_ended(); });
 }
 
 TEST_CASE("pty: all that a rank wrote arrives though its end hangs up the terminal", "[launch]") {

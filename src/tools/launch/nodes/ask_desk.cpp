@@ -16,7 +16,6 @@
 
 #include "core/clock/clock.hpp"
 #include "launch/nodes/node_messages.hpp"
-#include "launch/processes/descriptors.hpp"
 #include "launch/processes/job_directory.hpp"
 #include "launch/report/report_json.hpp"
 #include "launch/report/stacks.hpp"
@@ -67,12 +66,12 @@ std::chrono::milliseconds answer_time(bool stacks) {
   return stacks ? kStackTime : kAnswerTime;
 }
 
-AskDesk::AskDesk(const std::string& directory, int epoll_fd, std::uint64_t tag) : epoll_fd_(epoll_fd), tag_(tag) {
+AskDesk::AskDesk(const std::string& directory, Events& events, std::function<void(const Request&)> on_request)
+    : events_(events, [this](std::size_t index) { on_event(index); }), on_request_(std::move(on_request)) {
   tools::UniqueFd socket = net::make_socket(AF_UNIX);
   const SocketPlace place(directory);
   if (!socket || !place.opened || ::bind(socket.get(), place.get(), sizeof place.address) != 0 ||
-      ::listen(socket.get(), static_cast<int>(kMaxClients)) != 0 ||
-      !watch(epoll_fd, socket.get(), EPOLLIN, tag | kListener))
+      ::listen(socket.get(), static_cast<int>(kMaxClients)) != 0 || !events_.add(socket.get(), EPOLLIN, kListener))
     return;
   listener_ = std::move(socket);
 }
@@ -85,19 +84,16 @@ void AskDesk::take_calls() {
     const int client = next_++;
     const int fd = socket.get();
     clients_.emplace(client, Wire(std::move(socket)));
-    if (!watch(epoll_fd_, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, tag_ | static_cast<std::uint64_t>(client)))
+    if (!events_.add(fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, static_cast<std::size_t>(client)))
       clients_.erase(client);
   }
 }
 
-std::vector<AskDesk::Request> AskDesk::on_event(std::size_t index) {
-  std::vector<Request> requests;
-  if (index == kListener) {
-    take_calls();
-    return requests;
-  }
+void AskDesk::on_event(std::size_t index) {
+  if (index == kListener) return take_calls();
   const auto found = clients_.find(static_cast<int>(index));
-  if (found == clients_.end()) return requests;
+  if (found == clients_.end()) return;
+  std::vector<Request> requests;
   Wire& wire = found->second;
   wire.flush();
   for (const nlohmann::json& message : wire.receive()) {
@@ -106,7 +102,7 @@ std::vector<AskDesk::Request> AskDesk::on_event(std::size_t index) {
     requests.push_back({found->first, {.calls = ask.calls, .stacks = ask.stacks, .use = ask.use}});
   }
   if (wire.broken()) clients_.erase(found);
-  return requests;
+  for (const Request& request : requests) on_request_(request);
 }
 
 void AskDesk::answer(int client, const JobStory& story) {

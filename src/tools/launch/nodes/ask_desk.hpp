@@ -4,40 +4,40 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "common/unique_fd.hpp"
 #include "core/clock/clock.hpp"
 #include "launch/nodes/asked_for.hpp"
 #include "launch/nodes/wire.hpp"
+#include "launch/processes/events.hpp"
 #include "launch/report/job_story.hpp"
 
 namespace col::launch {
 
 class AskDesk {
  public:
-  // Its events come as tag | index. Without a socket, which a file system may refuse, it is never asked.
-  AskDesk(const std::string& directory, int epoll_fd, std::uint64_t tag);
-
   struct Request {
     int client = 0;
     AskedFor what = {};
   };
-  std::vector<Request> on_event(std::size_t index);
+  // Without a socket, which a file system may refuse, it is never asked.
+  AskDesk(const std::string& directory, Events& events, std::function<void(const Request&)> on_request);
+
   // Does nothing if that client is gone.
   void answer(int client, const JobStory& story);
 
  private:
-  static constexpr std::uint64_t kListener = 0;  // others are of clients
+  static constexpr std::size_t kListener = 0;  // others are of clients
 
+  void on_event(std::size_t index);
   void take_calls();
 
-  int epoll_fd_;
-  std::uint64_t tag_;
+  EventSource events_;
+  std::function<void(const Request&)> on_request_;
   tools::UniqueFd listener_;
   std::map<int, Wire> clients_;
   int next_ = 1;

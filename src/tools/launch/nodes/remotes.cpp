@@ -100,7 +100,8 @@ std::string remote_command(const std::string& own_path) {
              kNoColrun));
 }
 
-Remotes::Remotes(int epoll_fd, std::uint64_t tag, Output& output) : epoll_fd_(epoll_fd), tag_(tag), output_(output) {}
+Remotes::Remotes(Events& events, Output& output)
+    : events_(events, [this](std::size_t index) { on_event(index); }), output_(output) {}
 
 void Remotes::start(const JobSpec& spec, const Rendezvous& meeting, int port) {
   const std::string program = resolve_ssh(spec.nodes.ssh.front());
@@ -136,7 +137,7 @@ void Remotes::start(const JobSpec& spec, const Rendezvous& meeting, int port) {
                   .input = std::move(input.write),
                   .unsent = agent_job_text(spec, meeting, host, port) + "\n",
                   .source = {}};
-    watch(epoll_fd_, remote.input.get(), EPOLLOUT | EPOLLET, tag_ | remotes_.size());
+    events_.add(remote.input.get(), EPOLLOUT | EPOLLET, remotes_.size());
     remotes_.push_back(std::move(remote));
     pump(remotes_.back());
   }
@@ -145,7 +146,7 @@ void Remotes::start(const JobSpec& spec, const Rendezvous& meeting, int port) {
 void Remotes::give_input(std::size_t host, tools::UniqueFd input) {
   Remote& remote = remotes_[host];
   ::fcntl(input.get(), F_SETFL, O_NONBLOCK);
-  if (!watch(epoll_fd_, input.get(), EPOLLIN | EPOLLET, tag_ | kOfSource | host))
+  if (!events_.add(input.get(), EPOLLIN | EPOLLET, kOfSource | host))
     throw LaunchError(kLauncher, "cannot watch the input for host {}: {}", remote.host, strerror(errno));
   remote.source = std::move(input);
   pump(remote);

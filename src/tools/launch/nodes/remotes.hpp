@@ -7,7 +7,6 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,13 +16,13 @@
 #include "launch/job/job_spec.hpp"
 #include "launch/nodes/rendezvous.hpp"
 #include "launch/output/output.hpp"
+#include "launch/processes/events.hpp"
 
 namespace col::launch {
 
 class Remotes {
  public:
-  // Events come as tag | index.
-  Remotes(int epoll_fd, std::uint64_t tag, Output& output);
+  Remotes(Events& events, Output& output);
 
   // Starts one launcher on each of meeting.remotes. They meet at `port` of this host. Throws LaunchError (125) if ssh
   // cannot be started.
@@ -33,7 +32,6 @@ class Remotes {
   // takes.
   void give_input(std::size_t host, tools::UniqueFd input);
 
-  void on_event(std::size_t index);
   void on_child_end(pid_t pid, int wait_status);
   // A host whose launcher ended before it had joined the job.
   struct Failure {
@@ -64,14 +62,14 @@ class Remotes {
     std::optional<Time> awaited_until = {};  // ssh has ended with 0, and its launcher is to join by then
   };
 
+  void on_event(std::size_t index);
   void pump(Remote& remote);
   bool write(Remote& remote);
   bool read(Remote& remote);
   static void end_input(Remote& remote);
   static void look_for_reader(Remote& remote);
 
-  int epoll_fd_;
-  std::uint64_t tag_;
+  EventSource events_;
   Output& output_;
   std::string ssh_;  // as the user wrote it
   std::vector<Remote> remotes_;

@@ -34,7 +34,7 @@ std::string end_of_input(int terminal, bool mid_line) {
 
 }  // namespace
 
-InputSource::InputSource(int user_fd, int epoll_fd, std::uint64_t event) : epoll_fd_(epoll_fd) {
+InputSource::InputSource(int user_fd, EventSource& events) : events_(events) {
   struct stat info {};
   if (user_fd < 0 || ::fstat(user_fd, &info) != 0) return;
   if (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode)) {
@@ -47,7 +47,7 @@ InputSource::InputSource(int user_fd, int epoll_fd, std::uint64_t event) : epoll
     may_block_ = !is_socket_ && !S_ISREG(info.st_mode) && !S_ISBLK(info.st_mode);
   }
   // Refuses files and /dev/null, which always have something to say, if only that they are at their end.
-  watch(epoll_fd_, fd_.get(), EPOLLIN | EPOLLET, event);
+  events_.add(fd_.get(), EPOLLIN | EPOLLET);
 }
 
 InputSource::Outcome InputSource::read(std::span<char> buffer) {
@@ -66,12 +66,15 @@ InputSource::Outcome InputSource::read(std::span<char> buffer) {
 }
 
 void InputSource::close() {
-  if (fd_) ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd_.get(), nullptr);
+  if (fd_) events_.remove(fd_.get());
   fd_.reset();
 }
 
-Input::Input(int epoll_fd, std::uint64_t tag, int stdin_fd)
-    : epoll_fd_(epoll_fd), tag_(tag), terminal_(stdin_fd), source_(stdin_fd, epoll_fd, tag), buffer_(kBlock, '\0') {}
+Input::Input(Events& events, int stdin_fd)
+    : events_(events, [this](std::size_t index) { on_event(index); }),
+      terminal_(stdin_fd),
+      source_(stdin_fd, events_),
+      buffer_(kBlock, '\0') {}
 
 tools::UniqueFd Input::add_pipe() {
   PipeEnds pipe = make_input_pipe();
@@ -84,7 +87,7 @@ void Input::add_terminal(tools::UniqueFd keyboard) {
 }
 
 void Input::add(tools::UniqueFd fd, bool is_terminal) {
-  if (!watch(epoll_fd_, fd.get(), EPOLLOUT | EPOLLET, tag_ | (readers_.size() + 1))) {
+  if (!events_.add(fd.get(), EPOLLOUT | EPOLLET, readers_.size() + 1)) {
     throw LaunchError(tools::exit_code::kLauncher, "cannot watch a rank's input: {}", strerror(errno));
   }
   readers_.push_back({.fd = std::move(fd), .is_terminal = is_terminal});
@@ -167,7 +170,7 @@ bool Input::all_have_block() const {
 
 void Input::drop(Reader& reader) {
   // A terminal's descriptor has a twin, so closing this one would not end its events.
-  if (reader.fd) ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, reader.fd.get(), nullptr);
+  if (reader.fd) events_.remove(reader.fd.get());
   reader.fd.reset();
 }
 

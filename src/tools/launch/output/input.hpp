@@ -1,13 +1,13 @@
 // Copies the launcher's own input to ranks.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "common/unique_fd.hpp"
 #include "launch/output/terminal.hpp"
+#include "launch/processes/events.hpp"
 
 namespace col::launch {
 
@@ -16,8 +16,8 @@ namespace col::launch {
 // Other processes share the user's descriptor, so its flags are not changed. This is the same in Sink.
 class InputSource {
  public:
-  // Registers itself with the epoll (edge-triggered, data `event`) if it can be waited for. -1: it is at its end.
-  InputSource(int user_fd, int epoll_fd, std::uint64_t event);
+  // Adds itself to `events` (edge-triggered, index 0) if it can be waited for. -1: it is at its end.
+  InputSource(int user_fd, EventSource& events);
 
   struct Outcome {
     std::size_t bytes = 0;
@@ -28,7 +28,7 @@ class InputSource {
 
  private:
   tools::UniqueFd fd_;
-  int epoll_fd_;
+  EventSource& events_;
   bool may_block_ = false;
   bool is_socket_ = false;
 };
@@ -36,11 +36,9 @@ class InputSource {
 // One block of bytes is read, and written to every reader before the next block is read. So the slowest reader sets the
 // pace, and memory is bounded. A reader that has closed its end is skipped. When the last reader has, our input is
 // closed, so that its writer notices.
-//
-// Registers its descriptors with the caller's epoll. Event data is `tag | index`.
 class Input {
  public:
-  Input(int epoll_fd, std::uint64_t tag, int stdin_fd);
+  Input(Events& events, int stdin_fd);
   ~Input() { close(); }
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
@@ -58,7 +56,6 @@ class Input {
   // dropped.
   void keep_reading() { keeps_reading_ = true; }
 
-  void on_event(std::size_t index);
   // Moves bytes. Returns true if there is more to do at once. Does nothing before start().
   bool work();
 
@@ -78,6 +75,7 @@ class Input {
     std::size_t written = 0;  // of block_
   };
 
+  void on_event(std::size_t index);
   void add(tools::UniqueFd fd, bool is_terminal);
   void write(Reader& reader);
   bool all_have_block() const;
@@ -87,8 +85,7 @@ class Input {
 
   static constexpr std::size_t kBlock = 64 * 1024;
 
-  int epoll_fd_;
-  std::uint64_t tag_;
+  EventSource events_;
   RawTerminal terminal_;
   InputSource source_;
   std::vector<Reader> readers_;

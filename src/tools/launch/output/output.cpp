@@ -10,7 +10,6 @@
 
 #include "core/clock/clock.hpp"
 #include "launch/output/terminal.hpp"
-#include "launch/processes/descriptors.hpp"
 
 namespace col::launch {
 
@@ -33,7 +32,7 @@ void Output::on_pipe(std::size_t index) {
 void Output::on_sink(std::size_t index) {
   Outlet* outlet = outlets_[index].get();
   if (outlet == nullptr || !outlet->blocked) return;
-  ::epoll_ctl(wiring_.epoll_fd, EPOLL_CTL_DEL, outlet->sink.fd(), nullptr);
+  sink_events_.remove(outlet->sink.fd());
   outlet->blocked = false;
 }
 
@@ -101,7 +100,7 @@ void Output::read(Pipe& pipe, Time now) {
 // Returns the descriptor, for callers that want to keep it.
 tools::UniqueFd Output::end(Pipe& pipe, Time now) {
   // A terminal's descriptor may have a twin, so closing this one would not end its events.
-  ::epoll_ctl(wiring_.epoll_fd, EPOLL_CTL_DEL, pipe.fd.get(), nullptr);
+  pipe_events_.remove(pipe.fd.get());
   pipe.ready = false;
   --(pipe.is_raw ? open_raw_pipes_ : open_rank_pipes_);
   for (const Route& route : pipe.routes) outlets_[route.outlet]->lines.close(route.source, now);
@@ -116,7 +115,7 @@ void Output::write(std::size_t index) {
   outlet.lines.consume(written);
   if (error == 0) return;
   if (error != EAGAIN) return fail(index, error);
-  if (!watch(wiring_.epoll_fd, outlet.sink.fd(), EPOLLOUT, wiring_.sink_tag | index)) return fail(index, errno);
+  if (!sink_events_.add(outlet.sink.fd(), EPOLLOUT, index)) return fail(index, errno);
   outlet.blocked = true;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +14,7 @@
 #include "launch/job/job_spec.hpp"
 #include "launch/output/line_mux.hpp"
 #include "launch/output/sink.hpp"
+#include "launch/processes/events.hpp"
 
 namespace col::launch {
 
@@ -31,9 +31,8 @@ struct ChildStreams {
   int err_fd() const { return err ? err.get() : out.get(); }
 };
 
-// Registers its descriptors with the caller's epoll. Event data is `tag | index`. It uses back-pressure instead of
-// buffers: if the user's side is full, the ranks' pipes are not read, and the ranks wait as they would on the user's
-// own pipe.
+// It uses back-pressure instead of buffers: if the user's side is full, the ranks' pipes are not read, and the ranks
+// wait as they would on the user's own pipe.
 //
 //     rank ── pipe or terminal ──┬─► console: stdout, stderr   (an outlet each, one when both lead to the same place)
 //                                ├─► file                      (an outlet per file)
@@ -47,8 +46,6 @@ class Output {
   enum class Stream { out, err };
 
   struct Wiring {
-    int epoll_fd = -1;
-    std::uint64_t pipe_tag = 0, sink_tag = 0;
     int stdin_fd = -1;  // used only to ask for the size of its window
     int stdout_fd = 1, stderr_fd = 2;
     int ranks = 1;  // of this node
@@ -57,7 +54,7 @@ class Output {
   static int files_per_rank(const OutputSpec& spec, int ranks);
 
   // `spec` must outlive it.
-  Output(const Wiring& wiring, const OutputSpec& spec);
+  Output(Events& events, const Wiring& wiring, const OutputSpec& spec);
 
   // Makes the rank's output. Throws LaunchError (125) if a file cannot be opened or the system has no more descriptors.
   // `takes_input`: it reads our input, so with a pseudo-terminal it has a keyboard.
@@ -72,9 +69,6 @@ class Output {
   // Text from the launcher itself that was requested on stdout: whole lines, without labels.
   void print(std::string_view text);
 
-  // Events of epoll: a pipe has data, or a sink has room.
-  void on_pipe(std::size_t index);
-  void on_sink(std::size_t index);
   // The user's terminal has another size (SIGWINCH).
   void copy_window_size();
 
@@ -146,6 +140,8 @@ class Output {
   bool shows(int rank) const;
   void add_pipe(Pipe pipe);
 
+  void on_pipe(std::size_t index);
+  void on_sink(std::size_t index);
   bool wants(const Pipe& pipe) const;
   void read(Pipe& pipe, Time now);
   tools::UniqueFd end(Pipe& pipe, Time now);
@@ -153,6 +149,7 @@ class Output {
   void fail(std::size_t index, int error);
   std::size_t console_of(Stream stream) const { return stream == Stream::out ? 0 : consoles_ - 1; }
 
+  EventSource pipe_events_, sink_events_;  // a pipe has data; a sink has room
   Wiring wiring_;
   const OutputSpec& spec_;
   bool direct_ = false;  // ranks write directly to their files

@@ -61,8 +61,12 @@ int Output::files_per_rank(const OutputSpec& spec, int ranks) {
   return spec.file_pattern.empty() ? streams : 2 * streams;
 }
 
-Output::Output(const Wiring& wiring, const OutputSpec& spec)
-    : wiring_(wiring), spec_(spec), buffer_(std::make_unique_for_overwrite<char[]>(kReadBytes)) {
+Output::Output(Events& events, const Wiring& wiring, const OutputSpec& spec)
+    : pipe_events_(events, [this](std::size_t index) { on_pipe(index); }),
+      sink_events_(events, [this](std::size_t index) { on_sink(index); }),
+      wiring_(wiring),
+      spec_(spec),
+      buffer_(std::make_unique_for_overwrite<char[]>(kReadBytes)) {
   file_per_rank_ = has_file_per_rank(spec, wiring.ranks);
   direct_ = writes_directly(spec, wiring.ranks);
   const auto add_console = [&](int fd, const char* name, Unfinished unfinished) {
@@ -182,7 +186,7 @@ void Output::add_pipe(Pipe pipe) {
   const auto unused = std::ranges::find_if(pipes_, [](const Pipe& old) { return old.unused; });
   const auto index = static_cast<std::size_t>(unused - pipes_.begin());
   // Edge-triggered: a pipe that is not to be read now must not wake us again and again.
-  if (!watch(wiring_.epoll_fd, pipe.fd.get(), EPOLLIN | EPOLLET, wiring_.pipe_tag | index)) {
+  if (!pipe_events_.add(pipe.fd.get(), EPOLLIN | EPOLLET, index)) {
     throw LaunchError(tools::exit_code::kLauncher, "cannot watch a rank's output: {}", strerror(errno));
   }
   ++(pipe.is_raw ? open_raw_pipes_ : open_rank_pipes_);

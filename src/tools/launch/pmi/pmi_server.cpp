@@ -15,7 +15,6 @@
 
 #include "common/exit_codes.hpp"
 #include "launch/job/launch_error.hpp"
-#include "launch/processes/descriptors.hpp"
 #include "net/stream.hpp"
 
 namespace col::launch {
@@ -56,10 +55,14 @@ std::string mapping_of(const std::vector<int>& ranks_of_nodes) {
 
 }  // namespace
 
-PmiServer::PmiServer(const Assignment& assignment, int epoll_fd, std::uint64_t tag)
+PmiServer::PmiServer(const Assignment& assignment, Events& events, std::function<void(int local_rank)> heard)
     : assignment_(assignment),
-      epoll_fd_(epoll_fd),
-      tag_(tag),
+      events_(events,
+              [this, heard = std::move(heard)](std::size_t index) {
+                const auto local_rank = static_cast<int>(index);
+                on_readable(local_rank);
+                heard(local_rank);
+              }),
       ranks_(static_cast<std::size_t>(assignment.local_ranks)) {
   known_.emplace(kMapping, mapping_of(assignment.ranks_of_nodes.empty() ? std::vector{assignment.local_ranks}
                                                                         : assignment.ranks_of_nodes));
@@ -71,7 +74,7 @@ UniqueFd PmiServer::add_rank(int local_rank) {
     throw LaunchError(tools::exit_code::kLauncher, "cannot create a socket: {}; use fewer ranks", strerror(errno));
   UniqueFd own(ends[0]), theirs(ends[1]);
   ::fcntl(own.get(), F_SETFL, O_NONBLOCK);
-  watch_readable(epoll_fd_, own.get(), tag_ | static_cast<std::uint64_t>(local_rank));
+  events_.add_readable(own.get(), static_cast<std::size_t>(local_rank));
   ranks_[static_cast<std::size_t>(local_rank)] = {.socket = std::move(own), .unread = {}};
   return theirs;
 }

@@ -5,7 +5,7 @@
 // key=… value=…", each answered by one line. What a rank has put is seen by all after the next barrier.
 #pragma once
 
-#include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,6 +14,7 @@
 
 #include "common/unique_fd.hpp"
 #include "launch/job/assignment.hpp"
+#include "launch/processes/events.hpp"
 
 namespace col::launch {
 
@@ -21,14 +22,12 @@ class PmiServer {
  public:
   using Entries = std::map<std::string, std::string, std::less<>>;
 
-  // Events of the socket of local rank i come from `epoll_fd` as tag | i.
-  PmiServer(const Assignment& assignment, int epoll_fd, std::uint64_t tag);
+  // Calls `heard` when it has answered a rank.
+  PmiServer(const Assignment& assignment, Events& events, std::function<void(int local_rank)> heard);
 
   // The end of the socket for a rank that is about to be started; the rank closes it when it ends. Throws LaunchError
   // if the system has no more descriptors.
   tools::UniqueFd add_rank(int local_rank);
-  // Reads what a rank asks, and answers.
-  void on_readable(int local_rank);
 
   // The exit code with which a rank asks to be ended (MPI_Abort), once: it then waits for that.
   std::optional<int> take_abort(int local_rank);
@@ -46,14 +45,14 @@ class PmiServer {
     bool skips = false;  // the lines of a command that is not served, until the last
   };
 
+  void on_readable(int local_rank);
   void on_line(Rank& rank, std::string_view line);
   std::string answer(Rank& rank, std::string_view line);
   std::string answer_get(std::string_view key) const;
   void say(Rank& rank, const std::string& line);
 
   Assignment assignment_;
-  int epoll_fd_;
-  std::uint64_t tag_;
+  EventSource events_;
   std::vector<Rank> ranks_;
   Entries known_;  // to all, since the last barrier
   Entries put_;    // since then, by the ranks of this node

@@ -20,7 +20,7 @@
 #include <fmt/format.h>
 
 #include "launch/job/small_file.hpp"
-#include "launch/processes/descriptors.hpp"
+#include "launch/processes/events.hpp"
 #include "launch/processes/program.hpp"
 #include "launch/processes/signals.hpp"
 #include "launch/report/stack_text.hpp"

@@ -1,4 +1,4 @@
-#include "launch/metrics_server.hpp"
+#include "launch/supervise/metrics_server.hpp"
 
 #include <string.h>
 #include <sys/epoll.h>
@@ -11,7 +11,6 @@
 
 #include "common/exit_codes.hpp"
 #include "launch/job/launch_error.hpp"
-#include "launch/processes/descriptors.hpp"
 #include "net/stream.hpp"
 
 namespace col::launch {
@@ -26,10 +25,9 @@ std::string response(std::string_view status, std::string_view kind, std::string
 
 }  // namespace
 
-MetricsServer::MetricsServer(const Endpoint& at, int epoll_fd, std::uint64_t tag, Page page)
+MetricsServer::MetricsServer(const Endpoint& at, Events& events, Page page)
     : endpoint_(at),
-      epoll_fd_(epoll_fd),
-      tag_(tag),
+      events_(events, [this](std::size_t index) { on_event(index, core::Clock::now()); }),
       page_(std::move(page)),
       listener_(net::listen_on({at.host == "*" ? std::string() : at.host}, at.port)) {
   if (listener_.sockets.empty())
@@ -39,7 +37,7 @@ MetricsServer::MetricsServer(const Endpoint& at, int epoll_fd, std::uint64_t tag
   endpoint_.port = listener_.port;
   // A listener's index is behind those of callers.
   for (std::size_t i = 0; i < listener_.sockets.size(); ++i)
-    watch_readable(epoll_fd_, listener_.sockets[i].get(), tag_ | (kCallers + i));
+    events_.add_readable(listener_.sockets[i].get(), kCallers + i);
 }
 
 void MetricsServer::on_event(std::size_t index, Time now) {
@@ -54,8 +52,8 @@ void MetricsServer::accept(Time now) {
       if (!socket) break;
       const auto free = std::ranges::find_if(callers_, [](const Caller& caller) { return !caller.socket; });
       if (free == callers_.end()) continue;  // it may call again
-      const auto index = static_cast<std::uint64_t>(free - callers_.begin());
-      if (!watch(epoll_fd_, socket.get(), EPOLLIN | EPOLLOUT | EPOLLET, tag_ | index)) continue;
+      const auto index = static_cast<std::size_t>(free - callers_.begin());
+      if (!events_.add(socket.get(), EPOLLIN | EPOLLOUT | EPOLLET, index)) continue;
       *free = {.socket = std::move(socket), .number = next_++, .latest = now + kTime};
       talk(*free);
     }

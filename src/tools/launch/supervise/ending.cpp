@@ -1,4 +1,4 @@
-#include "launch/ending.hpp"
+#include "launch/supervise/ending.hpp"
 
 #include <algorithm>
 #include <csignal>

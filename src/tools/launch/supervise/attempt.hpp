@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 
 #include <chrono>
-#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,40 +15,21 @@
 #include <col/trace.hpp>
 
 #include "common/unique_fd.hpp"
-#include "launch/ending.hpp"
 #include "launch/job/assignment.hpp"
 #include "launch/job/job_spec.hpp"
 #include "launch/place/placement.hpp"
 #include "launch/pmi/pmi_server.hpp"
 #include "launch/processes/environment.hpp"
+#include "launch/processes/events.hpp"
 #include "launch/processes/job_directory.hpp"
 #include "launch/processes/program.hpp"
 #include "launch/report/job_story.hpp"
 #include "launch/report/out_of_memory.hpp"
+#include "launch/supervise/ending.hpp"
 #include "launch/times/call_watch.hpp"
 #include "launch/times/use_meter.hpp"
 
 namespace col::launch {
-
-// What an event of the supervisor's epoll is about: the kind is in the upper half, an index in the lower half.
-namespace epoll_tag {
-
-inline constexpr std::uint64_t kLifeline = 1ULL << 32;
-inline constexpr std::uint64_t kSignals = 2ULL << 32;
-inline constexpr std::uint64_t kRank = 3ULL << 32;  // local rank
-inline constexpr std::uint64_t kPipe = 4ULL << 32;
-inline constexpr std::uint64_t kSink = 5ULL << 32;
-inline constexpr std::uint64_t kInput = 6ULL << 32;
-inline constexpr std::uint64_t kStacks = 7ULL << 32;  // it wakes; do_due() looks after them
-inline constexpr std::uint64_t kLink = 8ULL << 32;
-inline constexpr std::uint64_t kRemote = 9ULL << 32;
-inline constexpr std::uint64_t kSharedInput = 10ULL << 32;
-inline constexpr std::uint64_t kPmi = 11ULL << 32;      // local rank
-inline constexpr std::uint64_t kMetrics = 12ULL << 32;  // as MetricsServer
-inline constexpr std::uint64_t kDesk = 13ULL << 32;
-inline constexpr std::uint64_t kIndexMask = 0xffffffffULL;
-
-}  // namespace epoll_tag
 
 struct AttemptParts {
   const JobSpec& spec;
@@ -59,9 +40,10 @@ struct AttemptParts {
   std::string directory;
   std::string host;
   rlimit open_files{};  // the limit with which the launcher was started
-  int epoll_fd = -1;
-  std::uint64_t rank_tag = 0;  // events of rank i come as rank_tag | i
+  Events& events;
   Ending::Time job_began{};
+  std::function<void(int local_rank, bool failed)> on_end;               // a rank has ended
+  std::function<void(const PmiServer::Entries& put)> on_all_in_barrier;  // of PMI, with what the ranks have put
 };
 
 class Attempt {
@@ -85,7 +67,10 @@ class Attempt {
   int global(int local_rank) const noexcept { return parts_.assignment.first_rank + local_rank; }
   RankNames names(int local_rank) const { return names_of(parts_.assignment, local_rank, parts_.host); }
 
-  PmiServer* pmi() noexcept { return pmi_ ? &*pmi_ : nullptr; }  // null: the ranks get none
+  // The ranks of all nodes are in a barrier of PMI.
+  void end_barrier(const PmiServer::Entries& all) {
+    if (pmi_) pmi_->end_barrier(all);
+  }
 
   // Starts one rank. The caller closes its descriptors. Throws LaunchError if the program cannot be executed.
   SpawnResult spawn(int local_rank, const ChildDescriptors& descriptors);
@@ -101,9 +86,8 @@ class Attempt {
   // When the first rank ended well, if others have not ended yet.
   std::optional<Time> first_good_end() const noexcept { return first_good_end_; }
 
-  // Call it at a rank's event. Reaps the rank if it has ended, and says whether that was a failure.
-  enum class Ended { no, well, failed };
-  Ended reap(int local_rank, Time now);
+  // Reaps the rank if it has ended. Its own event does, where it has one.
+  void reap(int local_rank);
 
   void signal_all(int signal);     // for signals that end them: to their process groups
   void notify_all(int signal);     // only to the rank processes
@@ -146,6 +130,8 @@ class Attempt {
     std::optional<Stack> stack;
   };
 
+  void on_pmi(int local_rank);
+  bool is_failure(Rank& rank, int local_rank, Time now);
   bool uses_col(int local_rank) const;  // has joined a job of libcol and has not left it in good order
   bool all_exited() const;
   const Program& program_of(int local_rank, std::size_t& index) const;
@@ -154,7 +140,8 @@ class Attempt {
   JobDirectory directory_;
   std::shared_ptr<ControlPage> page_;
   Environment environment_;
-  std::optional<PmiServer> pmi_;
+  EventSource ends_;              // of ranks
+  std::optional<PmiServer> pmi_;  // nothing: the ranks get none
   Ending ending_;
   Injector injector_;
   OutOfMemoryWatch memory_;

@@ -5,7 +5,6 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -13,6 +12,7 @@
 #include "common/unique_fd.hpp"
 #include "core/clock/clock.hpp"
 #include "launch/nodes/endpoint.hpp"
+#include "launch/processes/events.hpp"
 #include "net/listener.hpp"
 #include "net/output.hpp"
 
@@ -25,11 +25,10 @@ class MetricsServer {
   // Makes the page, and calls `answer` then, at once or later, while the server lives.
   using Page = std::function<void(Answer answer)>;
 
-  // Listens. Events come as `tag` | index. Throws LaunchError (2) if it cannot listen there.
-  MetricsServer(const Endpoint& at, int epoll_fd, std::uint64_t tag, Page page);
+  // Listens. Throws LaunchError (2) if it cannot listen there.
+  MetricsServer(const Endpoint& at, Events& events, Page page);
 
   const Endpoint& endpoint() const noexcept { return endpoint_; }  // with the port that it has got
-  void on_event(std::size_t index, Time now);
   // Callers that say nothing, or do not read, are left.
   void tick(Time now);
   std::optional<Time> deadline() const;
@@ -47,14 +46,14 @@ class MetricsServer {
     Time latest{};
   };
 
+  void on_event(std::size_t index, Time now);
   void accept(Time now);
   void talk(Caller& caller);
   void answer(Caller& caller);
   static void write(Caller& caller);
 
   Endpoint endpoint_;
-  const int epoll_fd_;
-  const std::uint64_t tag_;
+  EventSource events_;
   const Page page_;
   net::Listener listener_;
   std::array<Caller, kCallers> callers_;

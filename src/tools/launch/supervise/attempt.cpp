@@ -1,4 +1,4 @@
-#include "launch/attempt.hpp"
+#include "launch/supervise/attempt.hpp"
 
 #include <string.h>
 #include <sys/syscall.h>
@@ -17,7 +17,6 @@
 #include "common/exit_codes.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/place/cpu_quota.hpp"
-#include "launch/processes/descriptors.hpp"
 #include "launch/processes/program.hpp"
 #include "launch/processes/signals.hpp"
 #include "launch/report/look.hpp"
@@ -72,6 +71,7 @@ Attempt::Attempt(const AttemptParts& parts)
                                .host = parts.host,
                                .cpus = [] { return usable_cpus(); },
                                .gpus = parts.placement.gpus}),
+      ends_(parts.events, [this](std::size_t rank) { reap(static_cast<int>(rank)); }),
       ending_({.grace = parts.spec.lifecycle.grace,
                .term_grace = parts.spec.lifecycle.term_grace,
                .keep_going = parts.spec.lifecycle.keep_going,
@@ -83,7 +83,7 @@ Attempt::Attempt(const AttemptParts& parts)
       changed_signals_(changed_signals(hangup_is_ignored())),
       ranks_(static_cast<std::size_t>(parts.assignment.local_ranks)) {
   if (parts.spec.inspect.times && local_ranks() > 0) watch_.emplace(local_ranks(), parts.assignment.nodes > 1);
-  if (parts.spec.environment.pmi) pmi_.emplace(parts.assignment, parts.epoll_fd, epoll_tag::kPmi);
+  if (parts.spec.environment.pmi) pmi_.emplace(parts.assignment, parts.events, [this](int rank) { on_pmi(rank); });
 }
 
 Attempt::~Attempt() {
@@ -146,8 +146,7 @@ bool Attempt::watch(int local_rank, pid_t pid) {
   ++living_;
   rank.pidfd = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   const int error = rank.pidfd ? 0 : errno;
-  if (rank.pidfd)
-    watch_readable(parts_.epoll_fd, rank.pidfd.get(), parts_.rank_tag | static_cast<std::uint64_t>(local_rank));
+  if (rank.pidfd) ends_.add_readable(rank.pidfd.get(), static_cast<std::size_t>(local_rank));
   injector_.on_started(global(local_rank), rank.started);
   errno = error;
   return has_event(local_rank);
@@ -187,11 +186,12 @@ bool Attempt::all_exited() const {
   return std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.status.exited; });
 }
 
-Attempt::Ended Attempt::reap(int local_rank, Time now) {
+void Attempt::reap(int local_rank) {
   Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
   RankStatus& status = rank.status;
   rusage usage{};
-  if (!rank.living || ::wait4(status.pid, &status.wait_status, WNOHANG, &usage) != status.pid) return Ended::no;
+  if (!rank.living || ::wait4(status.pid, &status.wait_status, WNOHANG, &usage) != status.pid) return;
+  const Time now = Clock::now();
   rank.pidfd.reset();
   rank.living = false;
   // Of the eight bits that an exit code has; an abort is no good end.
@@ -204,12 +204,18 @@ Attempt::Ended Attempt::reap(int local_rank, Time now) {
   status.seconds = seconds(now - rank.started);
   status.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
   status.peak_rss_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  parts_.on_end(local_rank, is_failure(rank, local_rank, now));
+}
+
+// Tells `ending_` if it is one.
+bool Attempt::is_failure(Rank& rank, int local_rank, Time now) {
+  RankStatus& status = rank.status;
   const bool is_first = !ending_.is_ending();
   if (status.wait_status == 0) {
     const bool others_remain = !all_exited();
     status.walked_out = is_first && others_remain && uses_col(local_rank);
     if (!first_good_end_ && others_remain) first_good_end_ = now;
-    return Ended::well;
+    return false;
   }
 
   const std::optional<RankError> said = read_error_file(directory_.error_file(local_rank));
@@ -223,7 +229,12 @@ Attempt::Ended Attempt::reap(int local_rank, Time now) {
            fmt::format("rank {} {}; its own output says why", global(local_rank),
                        describe_wait_status(status.wait_status))});
   }
-  return Ended::failed;
+  return true;
+}
+
+void Attempt::on_pmi(int local_rank) {
+  if (const auto code = pmi_->take_abort(local_rank)) end_with(local_rank, *code);
+  if (const auto entries = pmi_->take_barrier()) parts_.on_all_in_barrier(*entries);
 }
 
 void Attempt::signal_group(int local_rank, int signal) {
@@ -272,97 +283,6 @@ bool Attempt::others_may_notice() const {
     if (ranks_[static_cast<std::size_t>(rank)].living && uses_col(rank)) return true;
   }
   return false;
-}
-
-// ---- for the report
-
-void Attempt::remember_calls() {
-  if (!remembered_.empty()) return;
-  remembered_.resize(ranks_.size());
-  look_at_ranks(*page_, remembered_);
-}
-
-void Attempt::look_at_calls(Time now) {
-  if (watch_ && now >= watch_->due()) watch_->look(*page_);
-}
-
-void Attempt::add_times(std::vector<RankStory>& stories, std::optional<double> distance) {
-  if (!watch_) return;
-  std::vector<CallTimes> times = watch_->take(*page_);
-  for (std::size_t i = 0; i < stories.size(); ++i) {
-    stories[i].times = std::move(times[i]);
-    stories[i].times.distance = distance;
-  }
-}
-
-std::vector<RankStory> Attempt::stories_now(std::size_t most_calls, bool with_use) {
-  std::vector<RankStory> now = stories();
-  if (now.empty()) return now;
-  look_at_ranks(*page_, now, most_calls);
-  if (with_use) use_.look(*page_, now);
-  return now;
-}
-
-void Attempt::add_traces(Timeline& timeline) const {
-  for (int rank = 0; rank < local_ranks(); ++rank) {
-    const std::string file = fmt::format("{}/{}", directory_.trace(), global(rank));
-    // A program that has called nothing of col has none.
-    if (::access(file.c_str(), F_OK) == 0) timeline.add_file(file);
-  }
-}
-
-void Attempt::keep_stack(pid_t pid, Stack stack) {
-  for (Rank& rank : ranks_) {
-    if (rank.status.pid == pid) rank.stack = std::move(stack);
-  }
-}
-
-int Attempt::deciding_rank() const {
-  const int first = ending_.culprit();
-  if (first < 0) return -1;
-  const ExitPolicy policy = parts_.spec.lifecycle.exit_policy;
-  if (policy == ExitPolicy::rank0 && parts_.assignment.first_rank == 0 && local_ranks() > 0) {
-    // Rank 0's own word, if it had one.
-    const RankStatus& status = ranks_.front().status;
-    if (status.exited && !status.told_to_end && !status.collateral) return 0;
-  }
-  if (policy != ExitPolicy::max) return first;
-  int worst = first - parts_.assignment.first_rank;
-  for (int rank = 0; rank < local_ranks(); ++rank) {
-    const RankStatus& status = ranks_[static_cast<std::size_t>(rank)].status;
-    if (status.exited && !status.told_to_end && !status.collateral &&
-        exit_code_of(status) > exit_code_of(ranks_[static_cast<std::size_t>(worst)].status)) {
-      worst = rank;
-    }
-  }
-  return global(worst);
-}
-
-std::vector<RankStory> Attempt::stories() const {
-  std::vector<RankStory> stories;
-  for (int rank = 0; rank < local_ranks(); ++rank) {
-    const Rank& entry = ranks_[static_cast<std::size_t>(rank)];
-    RankStory story;
-    story.rank = global(rank);
-    story.local_rank = rank;
-    story.node_rank = parts_.assignment.node_rank;
-    story.host = parts_.host;
-    story.cpus = parts_.placement.binding.cpus[static_cast<std::size_t>(rank)];
-    story.why_not = parts_.placement.binding.why_not;
-    story.status = entry.status;
-    if (!remembered_.empty()) {
-      const RankStory& seen = remembered_[static_cast<std::size_t>(rank)];
-      story.last = seen.last;
-      story.seen_ns = seen.seen_ns;
-      story.history = seen.history;
-    }
-    story.stack = entry.stack;
-    if (entry.status.exited && entry.status.wait_status != 0) {
-      story.said = read_error_files(directory_.error_file(rank), directory_.torch_error_file(rank));
-    }
-    stories.push_back(std::move(story));
-  }
-  return stories;
 }
 
 }  // namespace col::launch

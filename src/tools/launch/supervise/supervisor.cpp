@@ -1,0 +1,212 @@
+#include "launch/supervise/supervisor.hpp"
+
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <utility>
+
+#include "launch/report/report.hpp"
+
+namespace col::launch {
+namespace {
+
+// After this time, a job whose first rank has ended well reports which ranks it still waits for.
+constexpr std::chrono::seconds kStragglerWarning{30};
+
+}  // namespace
+
+Supervisor::Supervisor(const JobParts& parts)
+    : job_(parts),
+      input_(job_),
+      asking_(job_),
+      traces_(job_),
+      nodes_(job_, input_, asking_, traces_),
+      lifeline_(job_.events, [this](std::size_t) { on_lifeline(); }),
+      signals_(job_.events,
+               [this](std::size_t) {
+                 while (const int signal = job_.parts.signals.next())
+                   child_changed_ = child_changed_ || signal == SIGCHLD;
+               }),
+      survivors_(job_.events) {
+  lifeline_.add_readable(parts.lifeline);
+  signals_.add_readable(parts.signals.fd());
+}
+
+// Handles what has happened, waiting for it until `latest` at most (no limit of its own when empty).
+void Supervisor::step(std::optional<Time> latest) {
+  latest = earlier(latest, next_deadline());
+  job_.events.serve(job_.has_more || child_changed_ ? Duration::zero()
+                    : latest                        ? *latest - Clock::now()
+                                                    : Deadline::kMaxBudget);
+  if (child_changed_) reap_adopted();
+  do_due(Clock::now());
+}
+
+void Supervisor::wait_in(Stage stage) {
+  for (job_.life.enter(stage, Clock::now()); job_.life.lasts(facts(), Clock::now());) step(job_.life.deadline());
+}
+
+JobLife::Facts Supervisor::facts() const {
+  JobLife::Facts facts{.no_news = nodes_.news() == nullptr && job_.link != nullptr,
+                       .others_run = nodes_.any_launcher_left(),
+                       .serves = nodes_.serves_meeting()};
+  const bool with_others = job_.life.stage() == Stage::collecting;
+  facts.pipes_open = with_others ? !job_.output.all_ended() : !job_.output.ranks_ended();
+  facts.unwritten = !job_.output.all_written();
+  if (!job_.attempt) return facts;
+  const Ending& ending = job_.attempt->ending();
+  facts.ranks_live = job_.attempt->living() > 0 && ending.phase() != Ending::Phase::given_up;
+  facts.ranks_end = ending.is_ending();
+  facts.interrupted = ending.cause() == EndCause::interrupted;
+  facts.signalled = ending.signalled_after();
+  return facts;
+}
+
+std::optional<Supervisor::Time> Supervisor::next_deadline() const {
+  std::optional<Time> first = earlier(job_.output.deadline(), earlier(nodes_.deadline(), asking_.deadline()));
+  if (metrics_) first = earlier(first, metrics_->deadline());
+  if (!job_.attempt) return first;
+  Attempt& attempt = *job_.attempt;
+  first = earlier(first, earlier(attempt.ending().deadline(), attempt.injector().deadline()));
+  first = earlier(first, survivors_.deadline());
+  if (attempt.ending().is_ending() || attempt.living() == 0) return first;
+  const LifecycleSpec& limits = job_.parts.spec.lifecycle;
+  if (limits.timeout) first = earlier(first, job_.began + *limits.timeout);
+  first = earlier(first, earlier(asking_.next_hang_look(), attempt.next_look()));
+  if (const auto ended = attempt.first_good_end()) {
+    if (limits.exit_timeout) first = earlier(first, *ended + *limits.exit_timeout);
+    if (!warned_of_stragglers_) first = earlier(first, *ended + kStragglerWarning);
+  }
+  return first;
+}
+
+// ---- signals
+
+void Supervisor::on_lifeline() {
+  unsigned char forwarded[64];
+  const ssize_t count = ::read(job_.parts.lifeline, forwarded, sizeof forwarded);
+  if (count == 0) {
+    lifeline_.remove(job_.parts.lifeline);
+    job_.life.on_front_gone();
+    job_.output.drop_unwritten();
+    if (job_.attempt) job_.attempt->ending().kill(EndCause::launcher_failed, Clock::now());
+  }
+  for (ssize_t index = 0; index < count; ++index) on_forwarded(forwarded[index]);
+}
+
+void Supervisor::on_forwarded(int signal) {
+  if (signal == SIGQUIT && asking_.only_asks_why(Clock::now())) {
+    asking_.say_why();
+  } else if (ends_job(signal)) {
+    if (job_.link) job_.link->tell_signal(signal);
+    if (!job_.link || job_.life.is_new_round()) job_.end_by(signal);
+  } else if (signal == SIGTSTP || signal == SIGCONT) {
+    on_stop_signal(signal == SIGTSTP);
+  } else {
+    if (signal == SIGWINCH) job_.output.copy_window_size();
+    if (job_.attempt) job_.attempt->notify_all(signal);
+  }
+}
+
+void Supervisor::on_stop_signal(bool stopped) {
+  input_.set_shared_stopped(stopped);
+  // A job that is ending goes on: its ranks' time is running out.
+  if (stopped && job_.attempt && job_.attempt->ending().is_ending()) return;
+  job_.life.set_stopped(stopped);
+  if (!job_.attempt) return;
+  if (stopped) input_.suspend();
+  job_.attempt->set_stopped(stopped);
+  if (!stopped) input_.resume();
+}
+
+// ---- processes
+
+void Supervisor::on_rank_end(int local_rank, bool failed) {
+  input_.on_rank_end(local_rank);
+  if (failed && job_.link) nodes_.tell_failure_of(local_rank);
+}
+
+void Supervisor::on_all_in_barrier(const PmiServer::Entries& put) {
+  if (job_.link)
+    job_.link->tell_exchanged(put, job_.restarts);
+  else
+    job_.attempt->end_barrier(put);
+}
+
+// Orphans of the job become our children; those that have ended must not stay behind as zombies.
+void Supervisor::reap_adopted() {
+  child_changed_ = false;
+  siginfo_t info{};
+  while (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
+    const pid_t pid = std::exchange(info.si_pid, 0);
+    if (const int rank = job_.attempt ? job_.attempt->rank_of(pid) : -1; rank >= 0) {
+      if (job_.attempt->has_event(rank)) {
+        child_changed_ = true;  // it is on the way; then look again
+        return;
+      }
+      job_.attempt->reap(rank);
+      continue;
+    }
+    int wait_status = 0;
+    ::waitpid(pid, &wait_status, 0);
+    nodes_.on_child_end(pid, wait_status);
+  }
+}
+
+// ---- what time brings
+
+void Supervisor::do_due(Time now) {
+  job_.has_more = job_.output.work(now);
+  if (input_.work()) job_.has_more = true;
+  nodes_.tick(now);
+  if (metrics_) metrics_->tick(now);
+  asking_.tick(now);
+  if (!job_.attempt) return;
+  Attempt& attempt = *job_.attempt;
+  if (job_.output.is_cut_off()) attempt.ending().on_output_closed(now);
+  for (const Injector::Act& act : attempt.injector().due(now)) {
+    if (act.announced) job_.say("injected {} into rank {}", signal_name(act.signal), act.rank);
+    attempt.signal_group(act.rank - attempt.assignment().first_rank, act.signal);
+  }
+  check_limits(now);
+  attempt.look_at_calls(now);
+  look_into_survivors(now);
+  if (const int signal = attempt.ending().due(now); signal != 0) attempt.signal_all(signal);
+}
+
+void Supervisor::check_limits(Time now) {
+  Attempt& attempt = *job_.attempt;
+  if (attempt.ending().is_ending() || attempt.living() == 0) return;
+  const LifecycleSpec& limits = job_.parts.spec.lifecycle;
+  const auto end_because = [&](EndCause cause) {
+    attempt.remember_calls();
+    attempt.ending().on_limit(cause, now);
+    if (job_.link) job_.link->tell_limit(cause, job_.restarts);
+  };
+  if (limits.timeout && now >= job_.began + *limits.timeout) return end_because(EndCause::timed_out);
+  asking_.report_hang(now);
+  const auto ended = attempt.first_good_end();
+  if (!ended) return;
+  if (limits.exit_timeout && now >= *ended + *limits.exit_timeout) return end_because(EndCause::exit_timed_out);
+  if (warned_of_stragglers_ || now < *ended + kStragglerWarning) return;
+  warned_of_stragglers_ = true;
+  job_.say("a rank ended well {} s ago; still running: {} (--exit-timeout would end them)", kStragglerWarning.count(),
+           name_ranks(attempt.living_ranks()));
+}
+
+// Takes the stacks of the ranks that are about to be ended.
+void Supervisor::look_into_survivors(Time now) {
+  Ending& ending = job_.attempt->ending();
+  if (ending.phase() != Ending::Phase::examining) return survivors_.stop();
+  if (!survivors_.is_taking()) survivors_.begin(job_.attempt->living_pids(), now + Ending::kExamine);
+  auto stacks = survivors_.work(now);
+  if (!stacks) return;
+  for (auto& [pid, stack] : *stacks) {
+    if (stack) job_.attempt->keep_stack(pid, std::move(*stack));
+  }
+  ending.on_examined(Clock::now());
+}
+
+}  // namespace col::launch

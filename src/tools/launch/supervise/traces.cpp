@@ -1,0 +1,110 @@
+#include "launch/supervise/traces.hpp"
+
+#include <exception>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/write_file.hpp"
+
+namespace col::launch {
+namespace {
+
+constexpr std::string_view kDigits = "0123456789abcdef";
+
+std::string to_hexadecimal(std::string_view bytes) {
+  std::string digits;
+  digits.reserve(2 * bytes.size());
+  for (const char letter : bytes) {
+    const auto byte = static_cast<unsigned char>(letter);
+    digits += kDigits[byte >> 4];
+    digits += kDigits[byte & 15];
+  }
+  return digits;
+}
+
+std::optional<std::string> from_hexadecimal(std::string_view digits) {
+  std::string bytes;
+  bytes.reserve(digits.size() / 2);
+  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
+    const std::size_t high = kDigits.find(digits[i]), low = kDigits.find(digits[i + 1]);
+    if (high == kDigits.npos || low == kDigits.npos) return std::nullopt;
+    bytes += static_cast<char>(high << 4 | low);
+  }
+  return digits.size() % 2 == 0 ? std::optional(std::move(bytes)) : std::nullopt;
+}
+
+}  // namespace
+
+void Traces::take() {
+  if (job_.parts.spec.inspect.trace_path.empty()) return;
+  try {
+    forget(job_.attempt->assignment().restart);
+    Timeline own;
+    job_.attempt->add_traces(own);
+    if (job_.link) send(own);
+    if (!writes()) return;
+    for (const std::string& part : own.pack(std::numeric_limits<std::size_t>::max())) timeline_.add_packed(part);
+  } catch (const std::exception& error) {
+    job_.say("cannot read a rank's part of the trace: {}", error.what());
+  }
+}
+
+// As for the report.
+bool Traces::writes() const {
+  const Rendezvous& meeting = job_.parts.rendezvous;
+  return meeting.alone || job_.starts_others() || (job_.node_rank <= 0 && meeting.reports);
+}
+
+// Of a start that has been followed by another one, nothing is wanted.
+void Traces::forget(int restart) {
+  if (restart <= restart_) return;
+  timeline_ = Timeline();
+  restart_ = restart;
+}
+
+void Traces::add(const LinkEvent& event) {
+  forget(event.restart);
+  const auto part = from_hexadecimal(event.part);
+  if (event.restart < restart_ || !part) return;
+  try {
+    timeline_.add_packed(*part);
+  } catch (const Error& error) {
+    job_.say("another host's part of the trace: {}", error.message());
+  }
+  job_.link->tick(NodeJob::Clock::now());  // there may be many, and each takes its time
+}
+
+// To the node that writes it, by the clock of the meeting.
+void Traces::send(Timeline& own) {
+  if (const auto clock = job_.link->clock()) own.shift(*clock);
+  if (writes()) return;
+  // What waits to be sent has a limit, and a host that says nothing for long is lost.
+  constexpr std::size_t kPartBytes = 4 * 1024 * 1024, kMostBytes = 96 * 1024 * 1024;
+  std::size_t sent = 0;
+  for (const std::string& part : own.pack(kPartBytes)) {
+    if (sent += 2 * part.size(); sent > kMostBytes) {
+      job_.say("this host's part of the trace is too large to be sent whole; take a smaller --trace-limit");
+      return;
+    }
+    job_.link->tell_trace(to_hexadecimal(part), restart_);
+    job_.link->tick(NodeJob::Clock::now());
+  }
+}
+
+void Traces::write(const JobStory& story) {
+  const InspectSpec& inspect = job_.parts.spec.inspect;
+  if (inspect.trace_path.empty() || !writes()) return;
+  try {
+    tools::write_file(inspect.trace_path, timeline_.json(story.job_id, inspect.trace_bytes));
+    if (!job_.parts.spec.output.quiet)
+      job_.say("{} has {} events; open it in https://ui.perfetto.dev or chrome://tracing", inspect.trace_path,
+               timeline_.events());
+  } catch (const std::exception& error) {
+    job_.say("cannot write the trace: {}", error.what());
+  }
+}
+
+}  // namespace col::launch
