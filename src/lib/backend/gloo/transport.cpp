@@ -23,11 +23,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kEventsAtOnce = 64;
-// How long the event thread leaves the events to a call that sleeps, before it looks again.
-constexpr auto kHandover = 20ms;
-// How long it waits for the next call, where one has followed another. What happens without a call is seen that much
-// later, once.
-constexpr auto kBetweenCalls = 100us;
 // How long this rank waits before it looks for another way to the news: most often, all ranks are about to leave.
 constexpr auto kBeforeNewParent = 100ms;
 // How long a rank that leaves waits for what it has written to arrive.
@@ -66,7 +61,7 @@ void GuardedContext::start() {
 GuardedContext::~GuardedContext() {
   {
     const std::lock_guard lock(mutex_);
-    ends_ = true;
+    standby_.leave();
   }
   comes_back_.notify_all();
   poller_.wake();
@@ -121,36 +116,28 @@ void GuardedContext::check(const char* verb, const std::vector<int>& ranks) {
 void GuardedContext::serve() {
   std::array<epoll_event, kEventsAtOnce> events;
   std::unique_lock lock(mutex_);
-  while (!ends_) {
+  while (!standby_.is_over()) {
     const Duration timeout = unfinished_.empty() ? Duration::max() : Duration::zero();
     lock.unlock();
     const int count = poller_.wait(events, timeout);
     lock.lock();
-    moved_much_ = false;
-    handle(std::span(events).first(static_cast<std::size_t>(count)));
+    const bool long_message_comes = handle(std::span(events).first(static_cast<std::size_t>(count)));
     flush();
     if (ring_) ring_();
-    if (call_waits_ && (has_news_ || broken())) poller_.wake();
+    if (standby_.call_waits() && (has_news_ || broken())) poller_.wake();
+    standby_.on_served(long_message_comes);
     stand_aside(lock);
   }
 }
 
 // This thread stays away as long as a call sleeps, or it would be the one that came last; and as long as calls follow
-// one another, as each of them serves the connections. Not while a long message comes: calls do not look for that.
+// one another, as each of them serves the connections.
 void GuardedContext::stand_aside(std::unique_lock<core::Mutex>& lock) {
-  const bool calls_follow = std::exchange(turns_seen_, turns_) != turns_ && !moved_much_;
-  for (bool stands = calls_follow || call_waits_; stands && !ends_ && !rank_sleeps_ && unfinished_.empty();) {
-    if (call_waits_) {
-      aside_ = Aside::for_call;
-      comes_back_.wait_for(lock, kHandover, [this] { return !call_waits_ || ends_; });
-      stands = !call_waits_;  // if it sleeps on, this thread looks
-    } else {
-      aside_ = Aside::for_calls;
-      comes_back_.wait_for(lock, kBetweenCalls, [this] { return rank_sleeps_ || ends_; });
-      stands = std::exchange(turns_seen_, turns_) != turns_ || call_waits_;
-    }
+  while (standby_.is_aside() && unfinished_.empty()) {
+    comes_back_.wait_for(lock, standby_.time(), [this] { return !standby_.stays_aside(); });
+    standby_.on_stood();
   }
-  aside_ = Aside::no;
+  standby_.serve();
 }
 
 bool GuardedContext::turn(std::unique_lock<core::Mutex>& lock, Duration timeout) {
@@ -159,13 +146,11 @@ bool GuardedContext::turn(std::unique_lock<core::Mutex>& lock, Duration timeout)
   flush();  // which may end a send
   const bool is_busy = !unfinished_.empty() || has_news_;
   if (is_busy) timeout = Duration::zero();
-  ++turns_;
-  rank_sleeps_ = false;
-  call_waits_ = timeout > Duration::zero();
+  standby_.begin_call(timeout > Duration::zero());
   lock.unlock();
   const int count = poller_.wait(events, timeout);
   lock.lock();
-  if (std::exchange(call_waits_, false) && aside_ == Aside::for_call) comes_back_.notify_one();
+  if (standby_.end_call()) comes_back_.notify_one();
   handle(std::span(events).first(static_cast<std::size_t>(count)));
   flush();
   return is_busy || count > 0;
@@ -178,9 +163,10 @@ void GuardedContext::hand_on() noexcept {
   }
 }
 
-void GuardedContext::handle(std::span<const epoll_event> events) {
-  if (broken()) return;
-  for (const int r : std::exchange(unfinished_, {})) move_on(peer_of(r), false);
+bool GuardedContext::handle(std::span<const epoll_event> events) {
+  if (broken()) return false;
+  bool moves_much = false;
+  for (const int r : std::exchange(unfinished_, {})) moves_much |= move_on(peer_of(r), false);
   for (const epoll_event& event : events) {
     if (event.data.u64 == net::Poller::kWoken) continue;
     if (event.data.u64 == net::Poller::kAlarm) {
@@ -199,10 +185,12 @@ void GuardedContext::handle(std::span<const epoll_event> events) {
         lobby_.hear_call(static_cast<int>(number));
         break;
       case Target::connection:
-        move_on(peer_of(static_cast<int>(number)), (event.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0);
+        moves_much |=
+            move_on(peer_of(static_cast<int>(number)), (event.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0);
         break;
     }
   }
+  return moves_much;
 }
 
 void GuardedContext::do_what_is_due() {
@@ -218,16 +206,19 @@ void GuardedContext::do_what_is_due() {
 
 // ---- Connections
 
-void GuardedContext::move_on(Peer& peer, bool has_ended) {
-  if (!peer.is_open()) return;
+bool GuardedContext::move_on(Peer& peer, bool has_ended) {
+  if (!peer.is_open()) return false;
+  bool moves_much = false;
   try {
     const std::uint64_t before = peer.connection->bytes_read();
     if (peer.connection->read(has_ended)) unfinished_.push_back(peer.rank);
-    if (peer.is_open()) moved_much_ |= peer.connection->bytes_read() - before > backend::kMostPolledBytes;
+    moves_much = peer.is_open() && peer.connection->bytes_read() - before > backend::kMostPolledBytes;
   } catch (const std::exception&) {
-    return close(peer, std::current_exception());
+    close(peer, std::current_exception());
+    return false;
   }
   if (peer.is_open() && peer.connection->is_stuck()) write(peer);
+  return moves_much;
 }
 
 void GuardedContext::write(Peer& peer) {
@@ -437,8 +428,7 @@ void GuardedContext::may_sleep() {
   const std::lock_guard lock(mutex_);
   flush();
   if (mismatch_ != nullptr) std::rethrow_exception(mismatch_);
-  rank_sleeps_ = true;
-  if (aside_ != Aside::no) comes_back_.notify_one();
+  if (standby_.sleep()) comes_back_.notify_one();
 }
 
 std::exception_ptr GuardedContext::why_lost(const std::vector<int>& sources) {

@@ -49,6 +49,7 @@
 #include "backend/gloo/kinship.hpp"
 #include "backend/gloo/lobby.hpp"
 #include "backend/gloo/operation.hpp"
+#include "backend/gloo/standby.hpp"
 #include "core/clock/lock.hpp"
 
 namespace col::gloo_backend {
@@ -218,8 +219,8 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   // ---- Connections (transport.cpp). The caller holds the mutex.
   void serve();  // the event thread; takes the mutex
   void stand_aside(std::unique_lock<core::Mutex>& lock);
-  void handle(std::span<const epoll_event> events);
-  void move_on(Peer& peer, bool has_ended);
+  bool handle(std::span<const epoll_event> events);  // whether much of a long message has come
+  bool move_on(Peer& peer, bool has_ended);
   void write(Peer& peer);
   Connection& connection_of(Peer& peer);  // for something to write
   void put(Peer& peer, const Frame& frame, OperationPtr operation = nullptr);
@@ -294,17 +295,8 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   std::exception_ptr lost_host_;
   std::exception_ptr mismatch_;  // of the first message that did not fit its receive
 
-  bool ends_ = false;
-  // Whether the event thread stands aside: for a call that sleeps in net::Poller::wait(), or because calls follow one
-  // another.
-  enum class Aside : std::uint8_t { no, for_call, for_calls };
-  Aside aside_ = Aside::no;
-  std::uint64_t turns_ = 0;       // that calls have made …
-  std::uint64_t turns_seen_ = 0;  // … by the event thread
-  bool moved_much_ = false;       // of a long message, since that was set to false
-  bool call_waits_ = false;       // a call is to sleep in net::Poller::wait(), or does
-  bool rank_sleeps_ = false;      // elsewhere, until it is rung for: may_sleep()
-  bool has_news_ = false;         // something has happened that a call in a wait has not seen yet
+  Standby standby_;        // of the event thread
+  bool has_news_ = false;  // something has happened that a call in a wait has not seen yet
   core::Condition comes_back_;
   std::function<void()> ring_;  // of on_change()
   core::Thread thread_;
