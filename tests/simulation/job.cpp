@@ -69,20 +69,13 @@ void Job::serve_store() {
   keys_left_ = make_tcp_store(kStoreHost, kStorePort, kStoreToken, std::chrono::seconds(1))->num_keys();
 }
 
-// The records of groups. Of a meeting, that of the job and of the pages of hosts with several ranks, too.
+// The records of groups, and that of a job that has met.
 std::size_t Job::keys_that_stay() const {
   // Groups that the program has named have a record, too.
-  std::size_t keys = 1 + static_cast<std::size_t>(std::ranges::count_if(plan_.program.steps, [](const Step& step) {
-                       return step.kind == Step::Kind::subgroup && step.keys.size() > 1;
-                     }));
-  if (!plan_.meets) return keys;
-  ++keys;
-  for (int host = 0; host < plan_.hosts; ++host) {
-    int ranks = 0;
-    for (int rank = 0; rank < plan_.ranks; ++rank) ranks += plan_.host_of(rank) == host ? 1 : 0;
-    if (ranks > 1) ++keys;
-  }
-  return keys;
+  const std::size_t meetings = plan_.meets ? 1 : 0;
+  return 1 + meetings + static_cast<std::size_t>(std::ranges::count_if(plan_.program.steps, [](const Step& step) {
+           return step.kind == Step::Kind::subgroup && step.keys.size() > 1;
+         }));
 }
 
 // After a job in which all went well, if late.

@@ -63,11 +63,14 @@ plant 'if (!std::binary_search(leaving.begin(), leaving.end(), member)) ranks.pu
   'if (!std::binary_search(leaving.begin(), leaving.end(), member) || FAULT) ranks.push_back(member);'
 give "$results/bugs_family.cpp"
 
-change group/join/rendezvous.cpp
+change group/join/meeting_lead.cpp
 # 15: the last rank is not answered.
 plant '      told.neighbours.emplace_back(rank, member.nonce);' \
   '      if (!FAULT || rank + 1 < self_.world_size) told.neighbours.emplace_back(rank, member.nonce);'
-give "$results/bugs_rendezvous.cpp"
+give "$results/bugs_meeting_lead.cpp"
+# From here the one above is called: within one batch, the compiler would join the originals of both.
+change group/join/meeting.cpp
+give "$results/bugs_meeting.cpp"
 
 change exec/executor.cpp
 # 16: a step does not wait for what it reads. 17: receives of the next round land in what this round still uses. 18: they

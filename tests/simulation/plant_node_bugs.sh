@@ -24,7 +24,7 @@ plant $'  if (failure != nullptr && restarts_ < spec_.max_restarts) {\n    ++res
 plant '    limit_ = cause;' '    if (!FAULT) limit_ = cause;'
 plant 'if (node.node_rank >= 0) send(member, message_of(Exchanged' \
   'if (node.node_rank >= (FAULT ? 1 : 0)) send(member, message_of(Exchanged'
-give "$results/bugs_meeting.cpp"
+give "$results/bugs_nodes_meeting.cpp"
 
 change nodes/node_link.cpp
 # 7: a meeting is silent although it speaks. 8: a node that has nothing to say is silent.

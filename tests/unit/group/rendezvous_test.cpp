@@ -178,41 +178,6 @@ TEST_CASE("rendezvous: a rank that comes late with another world size is told of
   check_ended(outcomes, {ErrorCode::mismatch, {}, {"world size"}}, {2});
 }
 
-TEST_CASE("rendezvous: after a disagreement the ranks can try again", "[group]") {
-  const auto outcomes = col::test::run_threads(2, [&](int rank, col::Context& context) {
-    try {
-      context.init_group(stuck(rank, rank == 0 ? 2 : 3));
-      col::test::expect(false, "no error");
-    } catch (const col::Error& error) {
-      col::test::expect(error.code() == ErrorCode::mismatch, error.what());
-    }
-    context.init_group(stuck(rank, 2));
-  });
-  col::test::check_all_good(outcomes);
-}
-
-TEST_CASE("rendezvous: a rank that gave up can try again", "[group]") {
-  const auto outcomes = col::test::run_threads(3, [&](int rank, col::Context& context) {
-    if (rank != 2) {
-      try {
-        col::GroupSpec spec = stuck(rank, 3);
-        spec.timeout = 100ms;
-        context.init_group(spec);
-        col::test::expect(false, "no error");
-      } catch (const col::Error& error) {
-        col::test::expect(error.code() == ErrorCode::timeout, error.what());
-      }
-      context.spec().store->add("gave up", 1);
-    } else {
-      // Comes when both others are in their second attempt, or about to start it.
-      const auto until = col::Deadline::after(20s);
-      while (context.spec().store->add("gave up", 0) < 2 && !until.expired()) std::this_thread::yield();
-    }
-    context.init_group(stuck(rank, 3));
-  });
-  col::test::check_all_good(outcomes);
-}
-
 TEST_CASE("rendezvous: one name can be used again by other members", "[group]") {
   const auto outcomes = col::test::run_threads(3, [&](int rank, col::Context& context) {
     if (rank <= 1) {

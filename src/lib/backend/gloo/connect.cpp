@@ -148,7 +148,7 @@ void Connecting::find_parent() {
   if (!kin_.children_of(request_.rank).empty()) calls.push_back(publication());
   if (parent_ >= 0) {
     wait_.describe(fmt::format("rank {} to publish its address", parent_));
-    calls.push_back({.kind = store::Call::Kind::wait, .key = address_key(parent_)});
+    calls.push_back(store::Call::wait(address_key(parent_)));
   }
   store::run(*request_.store, calls, wait_);
   if (parent_ >= 0) use_address(parent_, calls.back().answer.value_or(""));
@@ -156,9 +156,7 @@ void Connecting::find_parent() {
 
 store::Call Connecting::publication() {
   has_published_ = true;
-  return {.kind = store::Call::Kind::set,
-          .key = address_key(request_.rank),
-          .value = std::string(context_->address().encoded())};
+  return store::Call::set(address_key(request_.rank), std::string(context_->address().encoded()));
 }
 
 void Connecting::use_address(int peer, const std::string& address) {
@@ -255,8 +253,7 @@ void Connecting::look_for_failure() {
 // The first rank that has not published its address; -1 if there is none, or the store fails.
 int Connecting::first_missing() const {
   std::vector<store::Call> calls;
-  for (int peer = 0; peer < request_.size; ++peer)
-    calls.push_back({.kind = store::Call::Kind::get, .key = address_key(peer)});
+  for (int peer = 0; peer < request_.size; ++peer) calls.push_back(store::Call::get(address_key(peer)));
   int missing = -1;
   try {
     WaitContext brief(Deadline::after(kLastLook));
@@ -323,7 +320,7 @@ std::shared_ptr<Mesh> Connecting::run(std::shared_ptr<GuardedContext> context,
 void Connecting::forget_addresses() {
   const auto has_children = [this](int rank) { return !kin_.children_of(rank).empty(); };
   std::vector<store::Call> calls;
-  const auto forget = [&](int rank) { calls.push_back({.kind = store::Call::Kind::erase, .key = address_key(rank)}); };
+  const auto forget = [&](int rank) { calls.push_back(store::Call::erase(address_key(rank))); };
   for (int rank = 0; request_.rank == 0 && rank < request_.size; ++rank) {
     if (has_children(rank)) forget(rank);
   }

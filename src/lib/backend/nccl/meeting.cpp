@@ -115,8 +115,7 @@ Meeting::Table Meeting::exchange(const Offer& own, const MakeId& id, WaitContext
 
 Meeting::Table Meeting::gather(const Offer& own, const MakeId& make_id, WaitContext& wait) const {
   std::vector<store::Call> calls;
-  for (std::size_t place = 1; place < spec_.ranks.size(); ++place)
-    calls.push_back({.kind = store::Call::Kind::wait, .key = say_key(place)});
+  for (std::size_t place = 1; place < spec_.ranks.size(); ++place) calls.push_back(store::Call::wait(say_key(place)));
   const auto describe = [&] {
     const auto missing = std::ranges::find_if(calls, [](const store::Call& call) { return !call.answer; });
     if (missing == calls.end()) return;
@@ -157,8 +156,8 @@ Meeting::Table Meeting::say(const Offer& own, WaitContext& wait) const {
   const int first = spec_.ranks.front();
   wait.describe(fmt::format("rank {} to say which GPUs all bring", first));
   std::vector<store::Call> calls{
-      {.kind = store::Call::Kind::set, .key = say_key(spec_.place), .value = encode(own)},
-      {.kind = store::Call::Kind::wait, .key = kTableKey},
+      store::Call::set(say_key(spec_.place), encode(own)),
+      store::Call::wait(kTableKey),
   };
   run(calls, wait, {});
   const std::vector<std::string_view> texts = split(*calls.back().answer);
@@ -189,8 +188,7 @@ Error Meeting::with_missing(const Error& error) const {
   if (error.code() != ErrorCode::timeout || error.rank() >= 0) return error;
   int missing = spec_.ranks.front();
   std::vector<store::Call> calls;
-  for (std::size_t place = 1; place < spec_.ranks.size(); ++place)
-    calls.push_back({.kind = store::Call::Kind::get, .key = say_key(place)});
+  for (std::size_t place = 1; place < spec_.ranks.size(); ++place) calls.push_back(store::Call::get(say_key(place)));
   try {
     WaitContext brief(Deadline::after(kLastLook));
     store::run(*spec_.store, calls, brief);
@@ -266,9 +264,8 @@ void Meeting::check() {
 // The first of them, for all.
 void Meeting::leave(WaitContext& wait) {
   if (spec_.place != 0) return;
-  std::vector<store::Call> calls{{.kind = store::Call::Kind::erase, .key = kTableKey}};
-  for (std::size_t place = 1; place < spec_.ranks.size(); ++place)
-    calls.push_back({.kind = store::Call::Kind::erase, .key = say_key(place)});
+  std::vector<store::Call> calls{store::Call::erase(kTableKey)};
+  for (std::size_t place = 1; place < spec_.ranks.size(); ++place) calls.push_back(store::Call::erase(say_key(place)));
   run(calls, wait, {});
 }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,17 +17,13 @@
 #include "core/job/page.hpp"
 #include "group/diagnosis/failure.hpp"
 #include "group/join/decoded.hpp"
+#include "store/base/call_limit.hpp"
 
 namespace col::group {
 namespace {
 
-std::string place_key(int maker) {
-  return fmt::format("page/{}", maker);
-}
-
 // Where the page is.
 struct PagePlace {
-  std::uint64_t nonce = 0;  // of the rank that made it
   std::int64_t pid = 0;
   int descriptor = -1;
   std::string failure = {};  // the error because of which there is none
@@ -35,8 +31,7 @@ struct PagePlace {
 
 template <class Visit>
 void fields(PagePlace& place, Visit& visit) {
-  auto& [nonce, pid, descriptor, failure] = place;
-  visit("nonce", nonce);
+  auto& [pid, descriptor, failure] = place;
   visit("pid", pid);
   visit("descriptor", descriptor);
   visit("failure", failure);
@@ -55,13 +50,14 @@ std::shared_ptr<ControlPage> with_file(core::UniqueFd file, const std::string& i
 
 class HostPage final : public WaitObserver {
  public:
-  HostPage(const ContextSpec& spec, const JobRoster& roster, Store& scope, const Deadline& deadline)
+  HostPage(const ContextSpec& spec, const Roster& roster, int maker, Store& scope, const Deadline& deadline)
       : spec_(spec),
         roster_(roster),
         scope_(scope),
         wait_(deadline, nullptr, nullptr, this, &spec.interrupt),
-        maker_(roster.host(spec.rank)),
-        identity_(fmt::format("{} {:016x}", spec.job_id, roster.nonce(maker_))) {}
+        maker_(maker),
+        place_key_(fmt::format("page/{}/{:x}", maker, roster.token)),
+        identity_(fmt::format("{} {:016x}", spec.job_id, roster.token)) {}
 
   std::shared_ptr<ControlPage> make(const std::vector<int>& neighbours);
   std::shared_ptr<ControlPage> make_alone();
@@ -75,21 +71,25 @@ class HostPage final : public WaitObserver {
     awaited_ = rank;
     what_ = std::move(what);
   }
-  void tell(const PagePlace& place) { scope_.set(place_key(maker_), core::json_line(place)); }
+  core::ProcessId process(int rank) const {
+    return core::ProcessId::from_word(roster_.members[static_cast<std::size_t>(rank)].process_nonce);
+  }
+  void tell(const PagePlace& place) { scope_.set(place_key_, core::json_line(place)); }
 
   const ContextSpec& spec_;
-  const JobRoster& roster_;
+  const Roster& roster_;
   Store& scope_;
   WaitContext wait_;
   const int maker_;
-  // What the page calls its job: a descriptor that has become something else is then no page of this meeting.
+  const std::string place_key_;
+  // The page calls its job so: a descriptor that has become something else is then no page of this meeting.
   const std::string identity_;
   int awaited_ = 0;  // the rank that must do …
   std::string what_ = {};
 };
 
 std::shared_ptr<ControlPage> HostPage::make(const std::vector<int>& neighbours) {
-  PagePlace place{.nonce = roster_.nonce(maker_), .pid = core::own_pid()};
+  PagePlace place{.pid = core::own_pid()};
   std::shared_ptr<ControlPage> page;
   try {
     core::UniqueFd file = core::create_unnamed_page(static_cast<int>(neighbours.size()), identity_);
@@ -112,10 +112,15 @@ std::shared_ptr<ControlPage> HostPage::make(const std::vector<int>& neighbours) 
       core::sleep_for(pause);
     }
   }
+  const store::CallLimit limit(kStoreTime);
+  try {
+    scope_.erase(place_key_);
+  } catch (const std::exception&) {  // nobody reads it any more
+  }
   return page;
 }
 
-// Of a rank that is alone on its host. Without a descriptor, it is found by nobody, and serves as well.
+// For a rank that is alone on its host. Without a descriptor, it is found by nobody, and serves as well.
 std::shared_ptr<ControlPage> HostPage::make_alone() {
   try {
     auto page = with_file(core::create_unnamed_page(1, identity_), identity_);
@@ -128,12 +133,7 @@ std::shared_ptr<ControlPage> HostPage::make_alone() {
 
 std::shared_ptr<ControlPage> HostPage::open() {
   await(maker_, "make the control page of this host");
-  const auto place =
-      read_own(scope_, place_key(maker_), wait_, [&](const std::string& text) -> std::optional<PagePlace> {
-        auto found = decoded<PagePlace>(text, "place of a control page");
-        if (found.nonce == roster_.nonce(maker_)) return found;
-        return std::nullopt;
-      });
+  const auto place = decoded<PagePlace>(scope_.wait(place_key_, wait_), "place of a control page");
   const auto failed = [&](const Error& error) {
     return Error(error.code(),
                  fmt::format("rank {} cannot share the control page of rank {} (pid {}) on this host: {}", spec_.rank,
@@ -145,7 +145,7 @@ std::shared_ptr<ControlPage> HostPage::open() {
   try {
     const std::string path = fmt::format("{}/fd/{}", core::process_directory(place.pid), place.descriptor);
     core::UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
-    // What is wrong with it is said by who reads it.
+    // Who reads it says what is wrong with it.
     auto page = file ? with_file(std::move(file), identity_) : ControlPage::open(path, identity_);
     page->record(spec_.local_rank).join(spec_.rank);
     return page;
@@ -155,29 +155,32 @@ std::shared_ptr<ControlPage> HostPage::open() {
 }
 
 bool HostPage::on_slow(Duration /*waited*/) {
-  if (const auto process = roster_.process(awaited_); !process.alive()) throw lost_in_meeting(spec_, awaited_, process);
+  if (const auto lost = process(awaited_); !lost.alive()) throw lost_in_meeting(spec_, awaited_, lost);
   return false;
 }
 
 void HostPage::on_timeout(Duration budget) {
-  throw Error(
-      ErrorCode::timeout,
-      fmt::format("rank {} of job '{}' (pid {}) did not {} in {}; look at what it prints, or allow more time", awaited_,
-                  spec_.job_id, roster_.process(awaited_).pid(), what_, core::format_duration(budget)),
-      {}, awaited_, awaited_);
+  throw Error(ErrorCode::timeout,
+              fmt::format("rank {} of job '{}' (pid {}) did not {} in {}; look at what it prints, or allow more time",
+                          awaited_, spec_.job_id, process(awaited_).pid(), what_, core::format_duration(budget)),
+              {}, awaited_, awaited_);
 }
 
 }  // namespace
 
-void share_host_page(ContextSpec& spec, const JobRoster& roster, Store& scope, const Deadline& deadline) {
-  const int maker = roster.host(spec.rank);
+void share_host_page(ContextSpec& spec, const Roster& roster, Store& scope, const Deadline& deadline) {
+  const PeerInfo& self = roster.members[static_cast<std::size_t>(spec.rank)].peer;
+  const bool is_known = !self.boot_id.empty() && !self.pid_namespace.empty();
   std::vector<int> neighbours;
-  for (int rank = maker; rank < spec.world_size; ++rank) {
-    if (roster.host(rank) == maker) neighbours.push_back(rank);
+  for (const Member& member : roster.members) {
+    const PeerInfo& peer = member.peer;
+    const bool is_here = is_known && peer.boot_id == self.boot_id && peer.pid_namespace == self.pid_namespace;
+    if (is_here || peer.rank == spec.rank) neighbours.push_back(peer.rank);
   }
+  const int maker = neighbours.front();
   spec.local_rank = static_cast<int>(std::find(neighbours.begin(), neighbours.end(), spec.rank) - neighbours.begin());
   spec.local_world_size = static_cast<int>(neighbours.size());
-  HostPage page(spec, roster, scope, deadline);
+  HostPage page(spec, roster, maker, scope, deadline);
   spec.control = neighbours.size() == 1 ? page.make_alone() : maker == spec.rank ? page.make(neighbours) : page.open();
 }
 

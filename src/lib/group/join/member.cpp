@@ -108,12 +108,13 @@ struct RosterText {
   std::vector<int> host_of = {};                                    // by rank: a place in `hosts`
   std::vector<std::int64_t> pids = {};                              // by rank
   std::vector<int> global_ranks = {};                               // by rank; empty: as in the group
+  std::vector<std::uint64_t> processes = {};                        // by rank; empty: nobody asks
   std::vector<Special> special = {};
 };
 
 template <class Visit>
 void fields(RosterText& roster, Visit& visit) {
-  auto& [token, hosts, boots, networks, process_spaces, host_of, pids, global_ranks, special] = roster;
+  auto& [token, hosts, boots, networks, process_spaces, host_of, pids, global_ranks, processes, special] = roster;
   visit("token", token);
   visit("hosts", hosts);
   visit("boots", boots);
@@ -122,6 +123,7 @@ void fields(RosterText& roster, Visit& visit) {
   visit("host_of", host_of);
   visit("pids", pids);
   visit("in_job", global_ranks);
+  visit.if_set("processes", processes, !processes.empty());
   visit("special", special);
 }
 
@@ -262,7 +264,7 @@ std::optional<Error> disagreement(std::string_view group, const std::map<int, Me
   return std::nullopt;
 }
 
-std::string encode_roster(std::uint64_t token, const std::vector<Member>& members) {
+std::string encode_roster(std::uint64_t token, const std::vector<Member>& members, bool has_processes) {
   RosterText roster{.token = token};
   const bool as_in_job = std::all_of(members.begin(), members.end(),
                                      [](const Member& one) { return one.peer.global_rank == one.peer.rank; });
@@ -280,6 +282,7 @@ std::string encode_roster(std::uint64_t token, const std::vector<Member>& member
       hosts.push_back(where);
     }
     roster.pids.push_back(peer.pid);
+    if (has_processes) roster.processes.push_back(member.process_nonce);
     if (!as_in_job) roster.global_ranks.push_back(peer.global_rank);
     if (member.names_wire || member.uses_gpu || !member.gpu.empty() || !member.why_no_gpu.empty())
       roster.special.push_back(
@@ -302,6 +305,7 @@ std::vector<Member> decode_roster(std::string_view text, std::uint64_t token, co
   if (roster.token != token || roster.boots.size() != hosts || roster.networks.size() != hosts ||
       roster.process_spaces.size() != hosts || size != static_cast<std::size_t>(self.world_size) ||
       roster.pids.size() != size || (!roster.global_ranks.empty() && roster.global_ranks.size() != size) ||
+      (!roster.processes.empty() && roster.processes.size() != size) ||
       !std::all_of(roster.host_of.begin(), roster.host_of.end(), fits))
     throw Error(ErrorCode::internal, "the roster of a group in the store is of another group");
   std::vector<Member> members(size);
@@ -310,6 +314,7 @@ std::vector<Member> decode_roster(std::string_view text, std::uint64_t token, co
     member.world_size = self.world_size;
     member.backend = self.backend;
     member.version = self.version;
+    if (!roster.processes.empty()) member.process_nonce = roster.processes[rank];
     const auto host = static_cast<std::size_t>(roster.host_of[rank]);
     const auto number = static_cast<int>(rank);
     member.peer = {number,
@@ -330,6 +335,10 @@ std::vector<Member> decode_roster(std::string_view text, std::uint64_t token, co
     member.alone_on_gpu = std::move(special.alone_on_gpu);
   }
   return members;
+}
+
+int size_of_roster(std::string_view text) {
+  return static_cast<int>(decoded<RosterText>(text, "roster of a job").host_of.size());
 }
 
 void GroupRecord::set_processes(const std::vector<PeerInfo>& peers) {

@@ -53,9 +53,12 @@ std::optional<Error> disagreement(std::string_view group, const std::map<int, Me
 // The members of a group in rank order, as one text: what is the same on many is in it once. It has what members need
 // to know of one another: not nonces, nor what all have in common. Of where they are, it keeps the names of hosts, and
 // for the rest which are the same: that is what the members of PeerInfo say, which is read from it.
-std::string encode_roster(std::uint64_t token, const std::vector<Member>& members);
+// `has_processes`: with the nonces of the processes, too.
+std::string encode_roster(std::uint64_t token, const std::vector<Member>& members, bool has_processes = false);
 // Throws internal if `text` is no roster, or the one of another token. `self`: one of its members.
 std::vector<Member> decode_roster(std::string_view text, std::uint64_t token, const Member& self);
+// The number of members of any roster.
+int size_of_roster(std::string_view text);
 
 // How to join a group, kept in the store under its name. Rank 0 writes it when the group is complete, or a driver
 // writes it before any rank knows about the group (declare_group). A worker that meets the name uses it to adopt the

@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstddef>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "core/blocked_signal.hpp"
 #include "core/clock/this_process.hpp"
 
 namespace col::group {
@@ -20,6 +22,7 @@ constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 }  // namespace
 
 core::UniqueFd share_text(std::string_view text) noexcept {
+  const core::BlockedSignal too_long(SIGXFSZ);
   core::UniqueFd file(::memfd_create("col-roster", MFD_CLOEXEC));
   for (std::size_t done = 0; file && done < text.size();) {
     const ssize_t wrote = ::write(file.get(), text.data() + done, text.size() - done);

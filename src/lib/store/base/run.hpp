@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <col/job.hpp>
 #include <col/store.hpp>
@@ -22,6 +24,19 @@ struct Call {
   std::optional<std::string> expected = {};  // compare_set
   // get, wait: the value. compare_set: the value from before. erase: an empty text if the key was set.
   std::optional<std::string> answer = {};
+
+  static Call set(std::string_view key, std::string value) {
+    return {.kind = Kind::set, .key = std::string(key), .value = std::move(value)};
+  }
+  static Call get(std::string_view key) { return {.kind = Kind::get, .key = std::string(key)}; }
+  static Call wait(std::string_view key) { return {.kind = Kind::wait, .key = std::string(key)}; }
+  static Call erase(std::string_view key) { return {.kind = Kind::erase, .key = std::string(key)}; }
+  static Call compare_set(std::string_view key, std::optional<std::string> expected, std::string desired) {
+    return {.kind = Kind::compare_set,
+            .key = std::string(key),
+            .value = std::move(desired),
+            .expected = std::move(expected)};
+  }
 };
 
 // Told of each call that has its answer. If it returns false, run() returns, and calls that still wait are given up.

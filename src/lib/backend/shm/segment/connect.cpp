@@ -187,7 +187,7 @@ void Connecting::require_whole() const {
 // Takes those off `absent` that refuse, and returns why the first of them does.
 std::optional<std::string> Connecting::look_for_answers(std::vector<int>& absent) {
   std::vector<store::Call> calls;
-  for (const int rank : absent) calls.push_back({.kind = store::Call::Kind::get, .key = answer_key(round_, rank)});
+  for (const int rank : absent) calls.push_back(store::Call::get(answer_key(round_, rank)));
   store::run(store_, calls, wait_);
   std::optional<std::string> refusal;
   std::vector<int> silent;
@@ -324,9 +324,9 @@ void Connecting::give_up(const Error& error) noexcept {
 void Connecting::forget_keys() {
   std::vector<store::Call> calls;
   for (int round = 0; round < round_; ++round) {
-    calls.push_back({.kind = store::Call::Kind::erase, .key = offer_key(round)});
+    calls.push_back(store::Call::erase(offer_key(round)));
     for (int rank = 1; rank < request_.size && has_answers_; ++rank)
-      calls.push_back({.kind = store::Call::Kind::erase, .key = answer_key(round, rank)});
+      calls.push_back(store::Call::erase(answer_key(round, rank)));
   }
   store::run(store_, calls, wait_);
 }
