@@ -42,7 +42,7 @@ class COL_MODULE_EXPORT PreparedNative {
   // Requires: no operation of this rank is in flight in the channel.
   virtual bool begin() noexcept = 0;
   // The second part, as far as peers are there in a moment. If it returns false, native() of the same request has to be
-  // called next, and says what is wrong. Requires: begin() has returned true.
+  // called next, and says what is wrong. Of a call that has not begun, it does nothing and returns false.
   virtual bool end() noexcept = 0;
   // As Channel::start_native() of its request.
   virtual Ticket start() = 0;

@@ -128,8 +128,10 @@ class Caller {
     const Request& request = part_.prepare(call, step, fingerprint);
     if (!part_.is_again()) prepared_ = channel_.prepare(request);
     const bool begun = tries && part_.is_again() && prepared_ != nullptr && prepared_->begin();
-    // Either of the two may follow.
-    if (!begun || step % 3 == 0 || !prepared_->end()) {
+    // Either of the two may follow. Of a call that has not begun, end() does nothing.
+    const bool ended = step % 3 != 0 && prepared_ != nullptr && prepared_->end();
+    expect(begun || !ended, "what has not begun has not ended");
+    if (!ended) {
       WaitContext wait = wait_for(std::chrono::seconds(20));
       channel_.native(request, wait);
     }

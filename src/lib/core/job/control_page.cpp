@@ -9,6 +9,7 @@
 #include "core/clock/clock.hpp"
 #include "core/job/page.hpp"
 #include "core/job/process.hpp"
+#include "core/job/record_words.hpp"
 
 namespace col {
 
@@ -191,6 +192,38 @@ std::optional<AbortCause> ControlPage::abort_cause() const {
   }
   return AbortCause{static_cast<ErrorCode>(slot.code.load(std::memory_order_relaxed)),
                     slot.rank.load(std::memory_order_relaxed), slot.message.load()};
+}
+
+// ---- The launcher's words in a rank's record
+
+void RankRecord::started(int rank, std::int64_t pid) noexcept {
+  layout_->started.store(core::pack(static_cast<std::uint32_t>(rank + 1), static_cast<std::uint32_t>(pid)),
+                         std::memory_order_release);
+}
+
+void RankRecord::ended(int wait_status) noexcept {
+  layout_->ended.store(core::pack(1, static_cast<std::uint32_t>(wait_status)), std::memory_order_release);
+}
+
+int RankRecord::started_as() const noexcept {
+  return static_cast<int>(core::upper_half(layout_->started.load(std::memory_order_acquire))) - 1;
+}
+
+bool RankRecord::has_ended() const noexcept {
+  return layout_->ended.load(std::memory_order_acquire) != 0;
+}
+
+std::optional<StartedProcess> RankRecord::process() const {
+  const std::uint64_t started = layout_->started.load(std::memory_order_acquire);
+  if (started == 0) return std::nullopt;
+  StartedProcess process{static_cast<int>(core::upper_half(started)) - 1, core::lower_half(started), false,
+                         std::nullopt};
+  const std::uint64_t ended = layout_->ended.load(std::memory_order_acquire);
+  if (ended != 0)
+    process.wait_status = static_cast<int>(core::lower_half(ended));
+  else
+    process.stopped = core::ProcessId(process.pid, 0).stopped();
+  return process;
 }
 
 }  // namespace col

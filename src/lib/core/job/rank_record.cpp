@@ -213,37 +213,6 @@ void RankRecord::finish() noexcept {
   set_state(State::finished);
 }
 
-// ---- The launcher's words
-
-void RankRecord::started(int rank, std::int64_t pid) noexcept {
-  layout_->started.store(pack(static_cast<std::uint32_t>(rank + 1), static_cast<std::uint32_t>(pid)),
-                         std::memory_order_release);
-}
-
-void RankRecord::ended(int wait_status) noexcept {
-  layout_->ended.store(pack(1, static_cast<std::uint32_t>(wait_status)), std::memory_order_release);
-}
-
-int RankRecord::started_as() const noexcept {
-  return static_cast<int>(upper_half(layout_->started.load(std::memory_order_acquire))) - 1;
-}
-
-bool RankRecord::has_ended() const noexcept {
-  return layout_->ended.load(std::memory_order_acquire) != 0;
-}
-
-std::optional<StartedProcess> RankRecord::process() const {
-  const std::uint64_t started = layout_->started.load(std::memory_order_acquire);
-  if (started == 0) return std::nullopt;
-  StartedProcess process{static_cast<int>(upper_half(started)) - 1, lower_half(started), false, std::nullopt};
-  const std::uint64_t ended = layout_->ended.load(std::memory_order_acquire);
-  if (ended != 0)
-    process.wait_status = static_cast<int>(lower_half(ended));
-  else
-    process.stopped = core::ProcessId(process.pid, 0).stopped();
-  return process;
-}
-
 void RankRecord::set_state(RankActivity::State state) noexcept {
   const std::uint64_t old = layout_->state_and_rank.load(std::memory_order_relaxed);
   layout_->state_and_rank.store(pack(static_cast<std::uint32_t>(state), lower_half(old)), std::memory_order_release);
