@@ -15,7 +15,6 @@ bool planted(int fault) {
 }  // namespace
 }  // namespace col::test
 
-#include "backend/shm/native/mismatch.cpp"
 #include "collectives_with_faults.hpp"
 #include "unit/shm/fast_lane.hpp"
 

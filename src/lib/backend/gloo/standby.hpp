@@ -69,7 +69,7 @@ class Standby {
   void serve() noexcept { thread_ = Thread::serves; }
 
   bool is_aside() const noexcept { return thread_ != Thread::serves; }
-  // Whether what it stands aside for is still so.
+  // Says whether its reason to stand aside is still there.
   bool stays_aside() const noexcept {
     return thread_ == Thread::aside_for_call ? call_waits() : rank_ != Rank::sleeps && rank_ != Rank::gone;
   }

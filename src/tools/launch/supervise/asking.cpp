@@ -98,7 +98,7 @@ void Asking::on_asked(const LinkEvent& event) {
   });
 }
 
-// Who asks while they are taken gets the same.
+// Everybody who asks while they are taken gets the same.
 void Asking::take_stacks(const AskedFor& what, std::function<void(JobStory)> then) {
   stack_askers_.push_back([this, what, then = std::move(then)](const RankStacks::Stacks& stacks) {
     JobStory own = own_view(what);

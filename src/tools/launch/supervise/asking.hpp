@@ -1,4 +1,5 @@
-// What the ranks of a job are doing, while it runs: asked by a signal, by coljob, by another node, by --report-hang.
+// Tells what the ranks of a job are doing, while it runs: asked by a signal, by coljob, by another node, by
+// --report-hang.
 #pragma once
 
 #include <functional>

@@ -33,7 +33,7 @@ std::shared_ptr<ControlPage> make_page(const JobDirectory& directory, const Assi
     return ControlPage::create(directory.control(), std::max(1, assignment.local_ranks), assignment.job_id);
   } catch (const Error& error) {
     directory.remove();
-    // What libcol advises behind its last semicolon is for programs that choose the file themselves.
+    // The advice of libcol behind its last semicolon is for programs that choose the file themselves.
     const std::string& message = error.message();
     throw LaunchError(kLauncher, message.substr(0, message.rfind(';')) + "; set TMPDIR to a directory with space");
   }
@@ -194,7 +194,7 @@ void Attempt::reap(int local_rank) {
   const Time now = Clock::now();
   rank.pidfd.reset();
   rank.living = false;
-  // Of the eight bits that an exit code has; an abort is no good end.
+  // An exit code has eight bits; an abort is no good end.
   if (rank.exit_code && WIFSIGNALED(status.wait_status))
     status.wait_status = W_EXITCODE(std::max(1, *rank.exit_code & 0xff), 0);
   page_->record(local_rank).ended(status.wait_status);

@@ -105,7 +105,7 @@ class Attempt {
   std::optional<Time> next_look() const { return watch_ ? std::optional(watch_->due()) : std::nullopt; }
   void look_at_calls(Time now);
   std::vector<pid_t> living_pids() const;
-  // What the ranks have kept of their calls, if they were asked to. Throws io, mismatch.
+  // Adds the calls that the ranks have kept, if they were asked to. Throws io, mismatch.
   void add_traces(Timeline& timeline) const;
   void keep_stack(pid_t pid, Stack stack);
 

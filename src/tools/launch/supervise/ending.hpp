@@ -111,7 +111,7 @@ class Injector {
     int signal = 0;
     bool announced = true;  // worth a line to the user; false for the single stops of a slowed rank
   };
-  // What is due at `now`, in order. Call it at deadline().
+  // Returns the acts that are due at `now`, in order. Call it at deadline().
   std::vector<Act> due(Time now);
   std::optional<Time> deadline() const;
 

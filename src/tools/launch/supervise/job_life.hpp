@@ -32,7 +32,7 @@ class JobLife {
   void enter(Stage stage, Time now, std::optional<Time> limit = std::nullopt);
   Stage stage() const noexcept { return stage_; }
 
-  // What a stage may wait for, as it is now.
+  // All that a stage may wait for, as it is now.
   struct Facts {
     bool ranks_live = false;   // and have not been given up
     bool ranks_end = false;    // they are being ended
@@ -44,7 +44,7 @@ class JobLife {
     bool others_run = false;   // launchers of other nodes that this one has started
     bool serves = false;       // this node, the meeting
   };
-  // Whether the stage goes on.
+  // Says whether the stage goes on.
   bool lasts(const Facts& facts, Time now);
   // The time until which it does, if there is one.
   std::optional<Time> deadline() const noexcept { return deadline_; }

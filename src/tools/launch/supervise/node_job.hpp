@@ -27,7 +27,7 @@
 
 namespace col::launch {
 
-// What a job needs before its first rank.
+// All that a job needs before its first rank.
 struct JobParts {
   const JobSpec& spec;
   const std::vector<std::string>& programs;  // paths, as many as spec.programs
@@ -65,7 +65,7 @@ struct NodeJob {
   }
   bool is_last_start() const { return restarts >= parts.spec.lifecycle.max_restarts && !link; }
   bool starts_others() const { return !parts.rendezvous.alone && !parts.rendezvous.remotes.empty(); }
-  // What all that is told of the job begins with.
+  // The beginning of all that is told of the job.
   JobStory story() const {
     JobStory story;
     story.tool = parts.spec.tool;
@@ -93,7 +93,7 @@ struct NodeJob {
   bool has_more = false;           // to do, without a further event
 };
 
-// Of two times, of which either may be none.
+// The first of two times, of which either may be none.
 inline std::optional<NodeJob::Time> earlier(std::optional<NodeJob::Time> one, std::optional<NodeJob::Time> other) {
   return one && other ? std::min(one, other) : one ? one : other;
 }

@@ -103,7 +103,7 @@ void say_report(NodeJob& job, const JobStory& story) {
 
 void write_json(NodeJob& job, const JobStory& story) {
   const std::string& path = job.parts.spec.inspect.json_path;
-  // Of several nodes that report, the first one writes: the path may be the same file on all.
+  // The first one of several nodes that report writes: the path may be the same file on all.
   if (path.empty() || (job.node_rank > 0 && !job.starts_others())) return;
   const std::string text = report_json_text(story);
   if (path == "-") {

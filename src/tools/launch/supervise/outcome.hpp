@@ -5,7 +5,7 @@
 
 namespace col::launch {
 
-// Of the ranks of this node, which have ended. Requires: an attempt.
+// Tells of the ranks of this node, which have ended. Requires: an attempt.
 JobStory story_of(const NodeJob& job);
 
 void say_report(NodeJob& job, const JobStory& story);

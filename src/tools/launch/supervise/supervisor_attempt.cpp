@@ -44,7 +44,7 @@ JobStory Supervisor::run_attempt(const Assignment& assignment) {
                    .on_all_in_barrier = [this](const PmiServer::Entries& put) { on_all_in_barrier(put); }});
   Attempt& attempt = *job_.attempt;
   asking_.open_desk(attempt.directory());
-  // What has come while there were no ranks is for these.
+  // These get all that has come while there were no ranks.
   if (job_.life.front_is_gone())
     attempt.ending().kill(EndCause::launcher_failed, Clock::now());
   else if (job_.life.signal() != 0)
@@ -74,7 +74,7 @@ JobStory Supervisor::run_attempt(const Assignment& assignment) {
   return outcome;
 }
 
-// What the user did not ask for, once the first rank has started.
+// Names all that the user did not ask for, once the first rank has started.
 void Supervisor::say_what_was_done() {
   if (job_.parts.spec.output.quiet) return;
   if (!job_.output.made_folder().empty()) job_.say("made the folder '{}' for --output", job_.output.made_folder());

@@ -58,7 +58,7 @@ bool Traces::writes() const {
   return meeting.alone || job_.starts_others() || (job_.node_rank <= 0 && meeting.reports);
 }
 
-// Of a start that has been followed by another one, nothing is wanted.
+// Nothing is wanted of a start that has been followed by another one.
 void Traces::forget(int restart) {
   if (restart <= restart_) return;
   timeline_ = Timeline();
@@ -81,7 +81,7 @@ void Traces::add(const LinkEvent& event) {
 void Traces::send(Timeline& own) {
   if (const auto clock = job_.link->clock()) own.shift(*clock);
   if (writes()) return;
-  // What waits to be sent has a limit, and a host that says nothing for long is lost.
+  // A queue to be sent has a limit, and a host that says nothing for long is lost.
   constexpr std::size_t kPartBytes = 4 * 1024 * 1024, kMostBytes = 96 * 1024 * 1024;
   std::size_t sent = 0;
   for (const std::string& part : own.pack(kPartBytes)) {

@@ -1,4 +1,4 @@
-// What ranks have kept of their calls (--trace), of the last start: collected from all nodes, and written by one of
+// The calls that ranks have kept (--trace), of the last start: collected from all nodes, and written by one of
 // them.
 #pragma once
 
@@ -13,7 +13,7 @@ class Traces {
  public:
   explicit Traces(NodeJob& job) : job_(job) {}
 
-  // What the ranks of this node have kept, before their directory is removed.
+  // Takes all that the ranks of this node have kept, before their directory is removed.
   void take();
   // A part from another node.
   void add(const LinkEvent& event);

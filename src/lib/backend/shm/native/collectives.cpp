@@ -2,16 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <chrono>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "backend/shm/native/lending.hpp"
 #include "backend/shm/native/meetings.hpp"
-#include "backend/shm/segment/memory_room.hpp"
 #include "core/clock/clock.hpp"
 #include "core/log.hpp"
 
@@ -19,8 +15,6 @@ namespace col::shm_backend {
 namespace {
 
 constexpr std::string_view kName = "shared";
-constexpr Duration kTimeToLetGo = std::chrono::milliseconds(200);
-constexpr Duration kTimeForReason = std::chrono::seconds(1);
 
 // A slot holds at least one element of this size from each rank. Longer ones go by a plan.
 bool fits_slot(const Op& /*op*/, DType dtype) noexcept {
@@ -66,11 +60,11 @@ class Collectives::Port {
       : own_(own), area_(own.area_), moves_(moves), fingerprint_(fingerprint) {}
 
   bool wait_done(std::uint64_t step) {
-    if (own_.least_seen_done_ >= step) return true;
+    if (own_.done_seen_.least >= step) return true;
     std::uint64_t least = ~std::uint64_t{0};
     for (int peer = 0; peer < own_.size_; ++peer) {
       if (peer == own_.rank_) continue;
-      std::uint64_t& seen = own_.seen_done_[static_cast<std::size_t>(peer)];
+      std::uint64_t& seen = own_.done_seen_.by_rank[static_cast<std::size_t>(peer)];
       if (seen < step) {
         const auto& done = area_.done(peer).step;
         if (!is_there(done, step, peer)) return false;
@@ -79,7 +73,7 @@ class Collectives::Port {
       }
       least = std::min(least, seen);
     }
-    own_.least_seen_done_ = least;
+    own_.done_seen_.least = least;
     return true;
   }
 
@@ -97,7 +91,7 @@ class Collectives::Port {
     const StepHeader& header = area_.header(peer, step);
     if (!is_there(header.ready, step, peer)) return false;
     if (header.fingerprint != fingerprint_) throw OtherCall{peer};
-    std::uint64_t& seen = own_.seen_done_[static_cast<std::size_t>(peer)];
+    std::uint64_t& seen = own_.done_seen_.by_rank[static_cast<std::size_t>(peer)];
     seen = std::max(seen, header.done);
     return true;
   }
@@ -135,62 +129,20 @@ class Collectives::Port {
   const std::uint64_t fingerprint_;
 };
 
-// The real Port of work_on_others().
-template <class Work>
-class Collectives::Loan {
- public:
-  // `wait`: null where this rank must not wait.
-  Loan(Collectives& own, const Work& work, WaitContext* wait)
-      : own_(own), work_(work), rest_([this, wait] {
-          own_.attendant_.attend();
-          if (wait != nullptr) wait->check();
-        }) {}
-  Loan(const Loan&) = delete;
-  Loan& operator=(const Loan&) = delete;
-
-  // seq_cst: either look() sees the end of the group, or the rank that has ended it sees this (give_up()).
-  void begin_work() { works().store(1, std::memory_order_seq_cst); }
-  void end_work() noexcept { works().store(0, std::memory_order_release); }  // pairs with give_up()
-  void look() {
-    rest_();
-    if (own_.segment_.ending()) throw_end();
-  }
-  void work() { work_(rest_); }
-  void look_after_work() {
-    if (own_.segment_.ending_after_reads()) throw_end();
-  }
-
- private:
-  std::atomic<std::uint32_t>& works() const { return own_.segment_.place(own_.rank_).works; }
-  // The reason is being written, unless the writer was killed.
-  [[noreturn]] void throw_end() {
-    for (const Deadline limit = Deadline::after(kTimeForReason); !limit.expired(); core::yield()) rest_();
-    throw Error(ErrorCode::aborted, "the group has ended, and the rank that ended it was killed before it said why");
-  }
-
-  Collectives& own_;
-  const Work& work_;
-  const SymmetricCollective::Rest rest_;
-};
-
 Collectives::Collectives(const std::string& group, Segment& segment, SymmetricHeap& heap, int rank,
                          Attendant& attendant)
     : group_(group),
       segment_(segment),
-      heap_(heap),
       area_(segment.area()),
       tuning_(segment.tuning()),
       rank_(rank),
       size_(segment.size()),
-      attendant_(attendant),
       waiter_(segment, rank, attendant),
-      claimed_slots_(segment.first_slots()),
-      seen_done_(static_cast<std::size_t>(segment.size())),
+      conflict_(area_, rank, size_, attendant),
+      own_slots_(group, segment, rank),
+      done_seen_{.by_rank = std::vector<std::uint64_t>(static_cast<std::size_t>(segment.size()))},
       sources_(static_cast<std::size_t>(segment.size())),
-      cma_(group, rank, segment.token()),
-      kernel_trials_(segment.size(), tuning_.before_trials),
-      presences_(static_cast<std::size_t>(segment.size())) {
-  writing_.tries = tuning_.tries != 0;
+      direct_(group, segment, heap, rank, attendant, sources_) {
   waiter_.set_patience(Patience::of(true, tuning_.looks));  // until all have told which processors they have
 }
 
@@ -203,13 +155,13 @@ void Collectives::look_at_processors() {
   const auto processors = segment_.processors();
   if (!processors) return;
   knows_processors_ = true;
-  crowded_ = size_ > *processors;
-  Patience patience = Patience::of(crowded_, tuning_.looks);
+  const bool is_crowded = size_ > *processors;
+  Patience patience = Patience::of(is_crowded, tuning_.looks);
   patience.keeps_processor = segment_.are_apart();
   waiter_.set_patience(patience);
   if (rank_ != 0) return;
   core::log::info("group '{}': {} ranks on {} processors: {}", group_, size_, *processors,
-                  crowded_ ? "a rank that waits lets others run at once" : "ranks wait at full speed for a moment");
+                  is_crowded ? "a rank that waits lets others run at once" : "ranks wait at full speed for a moment");
 }
 
 Collectives::Choice Collectives::choose(const Request& request, std::size_t bytes) const {
@@ -265,14 +217,12 @@ std::string Collectives::how(const Request& request) const {
 
 // ---- One call after the other, in the order of starting
 
-// Those who compare the calls in words can say more about a mismatch: they get time for it.
 template <class Body>
 void Collectives::keeping_conflict(Body body) {
   try {
     body();
   } catch (const OtherCall& other) {
-    conflict_ = other;
-    words_ = Deadline::after(kVotingTime);
+    conflict_.set(other);
   }
 }
 
@@ -295,19 +245,12 @@ void Collectives::wait(std::uint64_t number, WaitContext& wait) {
     if (std::exchange(has_looked_, false) && !awaited_.is_there()) waiter_.wait_for(awaited_, wait);
     while (!move_on_to(number, &wait, true)) waiter_.wait_for(awaited_, wait);
   } catch (const OtherCall& other) {
-    throw_mismatch(other.peer, wait);
+    conflict_.tell(ended_ + 1, other.peer, wait);
   }
 }
 
 void Collectives::move_on() {
-  if (conflict_) {
-    if (!conflict_of_all_ && all_have_called()) {
-      conflict_of_all_ = true;
-      words_ = Deadline::after(kTimeForWords);
-    }
-    if (words_.expired()) throw mismatch_with(conflict_->peer);
-    return;
-  }
+  if (conflict_) return conflict_.look(ended_ + 1);
   keeping_conflict([&] {
     if (!move_on_to(made_, nullptr, false)) waiter_.look(awaited_);
   });
@@ -320,8 +263,8 @@ bool Collectives::move_on_to(std::uint64_t number, WaitContext* wait, bool looks
   for (; ended_ < number; ++ended_) {
     if (head_ == nullptr) begin(queue_.front());
     if (!move_head_on(wait)) return false;
-    if (turn_.is_timed) [[unlikely]]
-      end_trial();
+    if (direct_.is_timed()) [[unlikely]]
+      direct_.end_trial();
     if (!queue_.empty() && head_ == &queue_.front()) queue_.pop_front();
     head_ = nullptr;
     if (course_.pattern().puts) want_next_slot();
@@ -350,12 +293,12 @@ std::optional<Collectives::Prepared> Collectives::prepare(const Request& request
   if (CmaCollective::suits(request, size_, tuning_)) return std::nullopt;
   const Prepared prepared{&request, Route(*this, request, Movement::length_of(request, size_)),
                           SymmetricCollective::suits(request, size_, tuning_)};
-  if (prepared.route.pattern.puts) claim_slots(prepared.route.movement.slot_bytes());
+  if (prepared.route.pattern.puts) own_slots_.claim(prepared.route.movement.slot_bytes());
   return prepared;
 }
 
 bool Collectives::can_begin(const Prepared& prepared) const noexcept {
-  return head_ == nullptr && queue_.empty() && !conflict_ && !(prepared.may_be_symmetric && heap_.any());
+  return head_ == nullptr && queue_.empty() && !conflict_ && !(prepared.may_be_symmetric && direct_.has_memory());
 }
 
 std::uint64_t Collectives::start(const Prepared& prepared) {
@@ -399,22 +342,7 @@ void Collectives::enter(const Request& request) {
 
 void Collectives::begin(const Request& request) {
   enter(request);
-  may_be_symmetric_ = heap_.any() && SymmetricCollective::suits(request, size_, tuning_);
-  may_use_cma_ = cma_.may_work() && CmaCollective::suits(request, size_, tuning_);
-  turn_ = {};
-  if (may_use_cma_ && cma_.works() && tuning_.copies != KernelCopies::on) {
-    turn_ = kernel_trials_.next(*CmaCollective::call_of(request, size_));
-    may_use_cma_ = turn_.meets();
-  }
-  if (!may_be_symmetric_ && !may_use_cma_) return begin_with_slots();
-
-  Presence& own = presences_[static_cast<std::size_t>(rank_)];
-  own = {};
-  if (may_be_symmetric_) own.whereabouts = SymmetricCollective::whereabouts(request, heap_);
-  own.addresses = CmaCollective::addresses(request, rank_);
-  own.identity = cma_.identity();
-  if (turn_.decides) own.times = kernel_trials_.told();
-  others_may_write_ = may_be_symmetric_;
+  if (!direct_.begin(request)) return begin_with_slots();
   begin_meeting(Part::telling, sizeof(Presence));
 }
 
@@ -427,20 +355,20 @@ bool Collectives::move_head_on(WaitContext* wait) {
         if (route_->own_comes_last) route_->movement.move_own();
         return true;
       case Part::counting:
-        if (!walk(Counting(area_, rank_, sent_, expected_, longest_))) return false;
-        begin_moving(longest_);
+        if (!walk(Counting(area_, rank_, counts_))) return false;
+        begin_moving(counts_.longest);
         break;
       case Part::telling:
-        if (!walk(Telling<Presence>(area_, rank_, presences_))) return false;
-        do_share(wait);
+        if (!walk(Telling<Presence>(area_, rank_, direct_.presences()))) return false;
+        begin_after(direct_.share(*head_, wait));
         break;
       case Part::confirming_writes:
         if (!walk(Telling<Presence>(area_, rank_, {}))) return false;
-        others_may_write_ = false;
+        direct_.on_writes_confirmed();
         return true;
       case Part::confirming_reads:
-        if (!walk(Telling<Presence>(area_, rank_, presences_))) return false;
-        if (cma_.all_have_read(presences_)) return true;
+        if (!walk(Telling<Presence>(area_, rank_, direct_.presences()))) return false;
+        if (direct_.all_have_read()) return true;
         begin_with_slots();
         break;
     }
@@ -464,83 +392,23 @@ void Collectives::begin_meeting(Part part, std::size_t bytes) {
   begin_course(part, pattern_of(Form::between_all, rank_, size_, head_->root), 1, bytes);
 }
 
-// All ranks have told where their buffers are: each does its share, if all can reach what they need. Otherwise the call
-// goes through the slots. All ranks decide alike.
-void Collectives::do_share(WaitContext* wait) {
-  if (may_be_symmetric_) {
-    SymmetricCollective symmetric(*head_, heap_, tuning_, rank_, size_, presences_, sources_);
-    if (symmetric.possible()) {
-      turn_ = {};
-      borrow([&](const auto& rest) { symmetric.run(rest); }, wait);
+void Collectives::begin_after(DirectWay::Then then) {
+  switch (then) {
+    case DirectWay::Then::slots:
+      return begin_with_slots();
+    case DirectWay::Then::confirms_writes:
       return begin_meeting(Part::confirming_writes, sizeof(Presence));
-    }
+    case DirectWay::Then::confirms_reads:
+      return begin_meeting(Part::confirming_reads, sizeof(Presence));
   }
-  others_may_write_ = false;  // all know that it is not possible
-  if (!may_use_cma_) return begin_with_slots();
-  if (!cma_.works()) {
-    cma_.learn(presences_);
-    return begin_with_slots();
-  }
-  if (turn_.decides) turn_.by_kernel = kernel_trials_.decide(presences_);
-  if (turn_.is_timed) share_began_ = share_ended_ = core::Clock::now();
-  const CmaCollective by_cma(*head_, rank_, size_, presences_);
-  if (!turn_.by_kernel || !by_cma.possible()) return begin_with_slots();
-  bool all_read = false;
-  borrow([&](const auto& rest) { all_read = by_cma.run(cma_, rest); }, wait);
-  if (turn_.is_timed) share_ended_ = core::Clock::now();
-  presences_[static_cast<std::size_t>(rank_)].identity.reaches_all = all_read ? 1 : 0;
-  begin_meeting(Part::confirming_reads, sizeof(Presence));
-}
-
-// Once the call has ended.
-void Collectives::end_trial() noexcept {
-  const auto now = core::Clock::now();
-  const auto since = [&](auto begin) {
-    const auto time = std::chrono::nanoseconds(now - begin).count();
-    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(time, 0, WayTimes::kUnknown / 4));
-  };
-  if (turn_.by_kernel)
-    kernel_trials_.took({.kernel = since(share_began_), .meeting = since(share_ended_)});
-  else
-    kernel_trials_.took({.slots = since(share_began_)});
-  turn_ = {};
-}
-
-// A rank's share of a call that works on others' memory.
-template <class Work>
-void Collectives::borrow(const Work& work, WaitContext* wait) {
-  Loan<Work> loan(*this, work, wait);
-  work_on_others(loan);
 }
 
 void Collectives::begin_with_slots() {
   if (!row_of(head_->collective).has_private_counts()) return begin_moving(Movement::length_of(*head_, size_));
-  set_counts();
-  begin_meeting(Part::counting, sent_.size() * sizeof(std::uint64_t));
-}
-
-// Every rank tells all others how much it sends to each of them: then all know the longest block, and each that it gets
-// what it expects.
-void Collectives::set_counts() {
-  const Request& request = *head_;
-  const auto root = static_cast<std::size_t>(request.root);
-  sent_.assign(static_cast<std::size_t>(size_), 0);
-  expected_.assign(static_cast<std::size_t>(size_), 0);
-  const auto set = [](std::vector<std::uint64_t>& row, std::span<const std::size_t> counts) {
-    std::copy(counts.begin(), counts.end(), row.begin());
-  };
-  const CollectiveRow& row = row_of(request.collective);
-  const bool is_root = rank_ == request.root;
-  if (row.in == Extent::block)
-    sent_[root] = request.in.count;
-  else if (row.has_input(is_root))
-    set(sent_, request.in_counts);
-  if (row.out == Extent::block)
-    expected_[root] = request.out.count;
-  else if (row.has_output(is_root))
-    set(expected_, request.out_counts);
-  longest_ = *std::max_element(sent_.begin(), sent_.end());
-  claim_slots(sent_.size() * sizeof(std::uint64_t));
+  counts_.set(*head_, rank_, size_);
+  const std::size_t bytes = counts_.sent.size() * sizeof(std::uint64_t);
+  own_slots_.claim(bytes);
+  begin_meeting(Part::counting, bytes);
 }
 
 void Collectives::begin_moving(std::size_t length) {
@@ -549,19 +417,19 @@ void Collectives::begin_moving(std::size_t length) {
       !std::equal(moved->in_counts.begin(), moved->in_counts.end(), moved->out_counts.begin())) {
     // In place, and arriving data is not in the place of sent data: blocks would be overwritten before they are sent.
     const auto* const input = static_cast<const std::byte*>(moved->in.data);
-    copied_.assign(input, input + moved->in.bytes());
-    with_copy_ = *moved;
-    with_copy_.in.data = copied_.data();
-    moved = &with_copy_;
+    apart_.input.assign(input, input + moved->in.bytes());
+    apart_.request = *moved;
+    apart_.request.in.data = apart_.input.data();
+    moved = &apart_.request;
   }
   const Route& route = own_route_.emplace(*this, *moved, length);
-  if (route.pattern.puts) claim_slots(route.movement.slot_bytes());
+  if (route.pattern.puts) own_slots_.claim(route.movement.slot_bytes());
   take(route);
 }
 
 Collectives::Route::Route(Collectives& own, const Request& request, std::size_t length, const Choice& choice)
     : movement(request, choice.form, own.area_, own.rank_, own.size_, length, choice.chunk_bytes, choice.stores,
-               choice.is_beyond, own.writing_, own.sources_),
+               choice.is_beyond, own.own_slots_.writing, own.sources_),
       pattern(pattern_of(choice.form, own.rank_, own.size_, request.root)),
       own_comes_last(choice.form == Form::from_root) {  // the others need not wait until a root has copied its block
   // Its own input goes through its slot, too.
@@ -572,27 +440,9 @@ Collectives::Route::Route(Collectives& own, const Request& request, std::size_t 
 void Collectives::take(const Route& route) {
   route_ = &route;
   if (!route.own_comes_last) route.movement.move_own();
-  if (route.pattern.puts && route.movement.is_large()) widen_slots();
+  if (route.pattern.puts && route.movement.is_large())
+    own_slots_.widen(route.movement.steps() * route.movement.slot_bytes(), route.movement.part_bytes());
   begin_course(Part::slots, route.pattern, route.movement.steps(), route.movement.slot_bytes());
-}
-
-// Takes the memory for going onward, once calls have wanted it for some time. Not where ranks share a processor, which
-// then has all slots in its cache. Calls work without it.
-void Collectives::widen_slots() noexcept {
-  const std::size_t wide = std::bit_floor(tuning_.wide_slot);
-  if (before_wide_ == 0 || tuning_.crowd > 1 || route_->movement.part_bytes() >= wide) return;
-  before_wide_ -= std::min(before_wide_, route_->movement.steps() * route_->movement.slot_bytes());
-  if (before_wide_ != 0) return;
-  try {
-    // All ranks take as much, and others may need memory more.
-    if (const auto lack = lack_of_memory(2 * static_cast<std::size_t>(size_) * kSlots * wide))
-      throw Error(ErrorCode::resource, *lack);
-    claim_slots(wide);
-    writing_.reach = wide;
-  } catch (const std::exception& error) {
-    core::log::info("group '{}': calls that the caches hold use {} KiB of each slot, and not {}: {}", group_,
-                    tuning_.slot >> 10, wide >> 10, error.what());
-  }
 }
 
 void Collectives::give_up() noexcept {
@@ -601,24 +451,7 @@ void Collectives::give_up() noexcept {
   has_looked_ = false;
   queue_.clear();
   ended_ = made_;
-  if (!std::exchange(others_may_write_, false)) return;
-  if (!segment_.ending()) return heap_.detach();  // no memory for the words
-  struct Lender {
-    const Segment& segment;
-    SymmetricHeap& heap;
-    const Deadline deadline = Deadline::after(kTimeToLetGo);
-
-    // A rank that comes late sees that the group has ended. A rank that works sees it soon, unless it has been stopped.
-    bool wait_idle(int peer) const {
-      while (segment.place(peer).works.load(std::memory_order_seq_cst) != 0) {  // see Loan::begin_work()
-        if (deadline.expired()) return false;
-        core::yield();
-      }
-      return true;
-    }
-    void detach() const { heap.detach(); }
-  } lender{segment_, heap_};
-  take_back(lender, rank_, size_);
+  direct_.take_back();
 }
 
 }  // namespace col::shm_backend

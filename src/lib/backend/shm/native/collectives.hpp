@@ -1,7 +1,6 @@
 // The collectives of a group over its shared memory, on one rank.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -12,13 +11,13 @@
 
 #include <col/channel.hpp>
 
-#include "backend/shm/native/cma.hpp"
-#include "backend/shm/native/kernel_trials.hpp"
+#include "backend/shm/native/conflict.hpp"
+#include "backend/shm/native/direct_way.hpp"
+#include "backend/shm/native/meetings.hpp"
 #include "backend/shm/native/movement.hpp"
-#include "backend/shm/native/slot_writing.hpp"
+#include "backend/shm/native/own_slots.hpp"
 #include "backend/shm/native/steps.hpp"
 #include "backend/shm/native/symmetric_collective.hpp"
-#include "backend/shm/native/symmetric_memory.hpp"
 #include "backend/shm/native/waiter.hpp"
 #include "backend/shm/segment/layout.hpp"
 #include "backend/shm/segment/segment.hpp"
@@ -102,8 +101,6 @@ class Collectives {
   };
   template <class Moves>
   class Port;
-  template <class Work>
-  class Loan;
 
   bool move_on_to(std::uint64_t number, WaitContext* wait, bool looks);
   template <class Body>
@@ -111,7 +108,7 @@ class Collectives {
   void want_next_slot() const noexcept;
   int looks() const noexcept;
 
-  void begin(const Request& request);
+  [[gnu::noinline]] void begin(const Request& request);  // seldom: the room for it is not for those that are prepared
   void enter(const Request& request);
   bool can_begin(const Prepared& prepared) const noexcept;
   void take(const Route& route);
@@ -121,42 +118,20 @@ class Collectives {
   // `bytes`: the most that a rank puts in a step.
   void begin_course(Part part, const Pattern& pattern, std::uint64_t steps, std::size_t bytes);
   void begin_meeting(Part part, std::size_t bytes);
-  void do_share(WaitContext* wait);
-  void end_trial() noexcept;
-  template <class Work>
-  void borrow(const Work& work, WaitContext* wait);
+  void begin_after(DirectWay::Then then);
   void begin_with_slots();
-  void set_counts();
   void begin_moving(std::size_t length);
   // `bytes` is the size of the vector, or of the longest block.
   Choice choose(const Request& request, std::size_t bytes) const;
   void look_at_processors();
-  void widen_slots() noexcept;
-  void claim_slots(std::size_t bytes) { claimed_slots_ = segment_.claim_slots(rank_, claimed_slots_, bytes); }
-  // Throws the mismatch that this rank has found between its call and that of `peer`.
-  [[noreturn]] void throw_mismatch(int peer, WaitContext& wait);
-  Error mismatch_with(int peer) const;
-  int odd_one() const;
-  bool all_have_called() const;
-
-  // How long a rank that has found a mismatch waits for the calls of all others, as in group/diagnosis/board.cpp.
-  static constexpr Duration kVotingTime = std::chrono::seconds(3);
-  // How long it waits for them in words, once all have made one: those who notice nothing say theirs after 100 ms.
-  static constexpr Duration kTimeForWords = std::chrono::milliseconds(250);
-  // After so many bytes through slots, memory that makes them faster is worth its taking.
-  static constexpr std::uint64_t kBeforeWide = std::uint64_t{8} << 20;
 
   const std::string& group_;
   Segment& segment_;
-  SymmetricHeap& heap_;
   const Area area_;
   const Tuning& tuning_;  // in the segment
   const int rank_, size_;
-  Attendant& attendant_;
   Waiter waiter_;
-  bool crowded_ = false;
   bool knows_processors_ = false;
-  std::size_t claimed_slots_;  // bytes of each slot that this rank may write
 
   // ---- The calls
   std::uint64_t made_ = 0, ended_ = 0;  // how many; they are numbered from 1
@@ -164,9 +139,7 @@ class Collectives {
   const Request* head_ = nullptr;       // the one that is under way, in the queue or its caller's; null: none
   const Request* begun_ = nullptr;      // the one that begin() has begun; null: none
   bool has_looked_ = false;             // for a moment, in end(), and it has not come
-  std::optional<OtherCall> conflict_;   // found by a rank that did not wait
-  bool conflict_of_all_ = false;        // all ranks have made a call
-  Deadline words_ = Deadline::of({});   // until when that is left to others
+  Conflict conflict_;
 
   // ---- The one that is under way
   Part part_ = Part::slots;
@@ -174,27 +147,24 @@ class Collectives {
   bool looks_ = true;  // whether the rank that moves it on may wait for a moment
   Awaited awaited_;    // what it waits for, once it cannot go on
   std::optional<Route> own_route_;
-  const Route* route_ = nullptr;   // of the call, once it moves: own_route_, or a prepared one
-  Request with_copy_;              // head_, with another input
-  std::vector<std::byte> copied_;  // that input
-  bool may_be_symmetric_ = false, may_use_cma_ = false;
-  KernelTrials::Turn turn_;
-  core::Clock::time_point share_began_, share_ended_;  // of a timed turn, in this rank's own work
-  std::uint64_t longest_ = 0;                          // the most elements that one rank sends to another
-  std::vector<std::uint64_t> sent_, expected_;  // elements by rank, for calls whose counts no rank knows completely
+  const Route* route_ = nullptr;  // of the call, once it moves: own_route_, or a prepared one
+  struct {
+    Request request;  // head_, with another input
+    std::vector<std::byte> input;
+  } apart_;  // of a call in place whose data would be overwritten
+  PrivateCounts counts_;
 
   // ---- What is known of all calls so far
-  SlotWriting writing_;
-  std::uint64_t before_wide_ = kBeforeWide;
+  struct DoneSeen {
+    std::vector<std::uint64_t> by_rank;  // its StepsDone when last seen
+    std::uint64_t least = 0;             // of all others
+  };
+  OwnSlots own_slots_;
   std::uint64_t next_step_ = 1;
   Reuse reuse_{kSlots, kHeaders};
-  std::vector<std::uint64_t> seen_done_;  // by rank: its StepsDone when last seen
-  std::uint64_t least_seen_done_ = 0;     // the least one of all others
+  DoneSeen done_seen_;
   std::vector<const std::byte*> sources_;
-  Cma cma_;
-  KernelTrials kernel_trials_;
-  std::vector<Presence> presences_;  // by rank
-  bool others_may_write_ = false;    // whether others may write into this rank's memory
+  DirectWay direct_;
 };
 
 }  // namespace col::shm_backend

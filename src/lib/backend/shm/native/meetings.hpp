@@ -7,6 +7,9 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <vector>
+
+#include <col/channel.hpp>
 
 #include "backend/shm/native/waiter.hpp"
 #include "backend/shm/segment/layout.hpp"
@@ -37,13 +40,38 @@ class Telling {
   const std::span<Told> told_;
 };
 
-// All ranks tell all others how many elements they send to each rank.
+// The elements that a rank sends to each rank, and gets from it, in calls whose counts no rank knows completely.
+struct PrivateCounts {
+  void set(const Request& request, int rank, int size) {
+    const auto root = static_cast<std::size_t>(request.root);
+    sent.assign(static_cast<std::size_t>(size), 0);
+    expected.assign(static_cast<std::size_t>(size), 0);
+    const auto copy = [](std::vector<std::uint64_t>& row, std::span<const std::size_t> counts) {
+      std::copy(counts.begin(), counts.end(), row.begin());
+    };
+    const CollectiveRow& row = row_of(request.collective);
+    const bool is_root = rank == request.root;
+    if (row.in == Extent::block)
+      sent[root] = request.in.count;
+    else if (row.has_input(is_root))
+      copy(sent, request.in_counts);
+    if (row.out == Extent::block)
+      expected[root] = request.out.count;
+    else if (row.has_output(is_root))
+      copy(expected, request.out_counts);
+    longest = *std::max_element(sent.begin(), sent.end());
+  }
+
+  std::vector<std::uint64_t> sent, expected;  // by rank
+  std::uint64_t longest = 0;  // the most that this rank sends to one; after the meeting, that any rank sends to one
+};
+
+// Every rank tells all others how much it sends to each of them: then all know the longest block, and each that it gets
+// what it expects.
 class Counting {
  public:
-  // `longest`: the most that this rank sends to one. It becomes the most that any rank sends to one.
-  Counting(const Area& area, int rank, std::span<const std::uint64_t> sent, std::span<const std::uint64_t> expected,
-           std::uint64_t& longest)
-      : area_(area), rank_(rank), sent_(sent), expected_(expected), longest_(longest) {}
+  Counting(const Area& area, int rank, PrivateCounts& counts)
+      : area_(area), rank_(rank), sent_(counts.sent), expected_(counts.expected), longest_(counts.longest) {}
 
   void put(std::uint64_t /*index*/, std::uint64_t step) const {
     area_.put_data(rank_, step, sent_.size_bytes(), 0,
