@@ -307,10 +307,12 @@ void ShmChannel::wait_for(Step step, Tell tell, MaySleep may_sleep, bool polls, 
         core::yield();  // to the wire's thread
       if (step()) return;
     }
+    if (const auto processors = segment_->processors()) yielding_.set_crowded(segment_->size() > *processors);
     for (int i = 0; polls && i < kYields; ++i) {
       wait.check();
-      core::yield();
+      const bool pays = yielding_.yield();
       if (step()) return;
+      if (!pays) break;
     }
     // Ranks that work on a collective do not ring for those that wait for a message.
     const Duration slice = wait.slice();

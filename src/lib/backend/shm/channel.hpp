@@ -96,6 +96,7 @@ class ShmChannel final : public Channel,
   SymmetricHeap heap_;
   Collectives collectives_;
   backend::FirstCause cause_;
+  Yielding yielding_;
   std::optional<bool> are_apart_;  // once all ranks have told where they run
 };
 

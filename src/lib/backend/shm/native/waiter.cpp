@@ -21,7 +21,7 @@ constexpr int kPauses = 20;  // take about as long as a yield to nobody
 }  // namespace
 
 Patience Patience::of(bool crowded, std::uint32_t looks) noexcept {
-  return {crowded ? kLooksCrowded : static_cast<int>(looks), kYieldingTime};
+  return {.looks = crowded ? kLooksCrowded : static_cast<int>(looks), .yields = kYieldingTime, .crowded = crowded};
 }
 
 void Waiter::wait_for(const Awaited& awaited, WaitContext& wait) {
@@ -37,11 +37,13 @@ void Waiter::wait_for(const Awaited& awaited, WaitContext& wait) {
     const auto until = now + patience_.yields;
     const auto gives_way = now + (patience_.keeps_processor ? kKeepingTime : Duration::zero());
     for (auto next_look = now; now < until; now = Clock::now()) {
+      bool pays = true;
       if (now >= gives_way)
-        core::yield();
+        pays = yielding_.yield();
       else
         for (int i = 0; i < kPauses && !awaited.is_there(); ++i) pause_briefly();
       if (awaited.is_there()) return wait.resume();
+      if (!pays) break;
       // A look at everything costs as much as some yields. By time, as a yield may take long where many compute.
       if (now < next_look) continue;
       next_look = now + kBetweenLooks;

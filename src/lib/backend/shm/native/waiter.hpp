@@ -6,6 +6,7 @@
 
 #include <col/job.hpp>
 
+#include "backend/shm/native/yielding.hpp"
 #include "backend/shm/segment/layout.hpp"
 #include "backend/shm/segment/segment.hpp"
 
@@ -47,6 +48,7 @@ struct Patience {
   int looks = 0;                 // polls in a row, at full speed, before the first yield
   Duration yields = {};          // how long it yields before it sleeps
   bool keeps_processor = false;  // for kKeepingTime; see Segment::are_apart()
+  bool crowded = true;
 
   // `crowded`: there are more ranks than processors, so the awaited rank may itself be waiting for its processor.
   // `looks`: of a rank that has its own.
@@ -77,7 +79,10 @@ class Waiter {
   Waiter(const Segment& segment, int rank, Attendant& attendant) noexcept
       : segment_(segment), area_(segment.area()), rank_(rank), attendant_(attendant) {}
 
-  void set_patience(const Patience& patience) noexcept { patience_ = patience; }
+  void set_patience(const Patience& patience) noexcept {
+    patience_ = patience;
+    yielding_.set_crowded(patience.crowded);
+  }
   // Sets the call that the following waits belong to.
   void set_call(std::uint64_t number, std::uint64_t fingerprint) noexcept {
     call_ = number;
@@ -106,6 +111,7 @@ class Waiter {
   const int rank_;
   Attendant& attendant_;
   Patience patience_;
+  Yielding yielding_;
   std::uint64_t call_ = 0, fingerprint_ = 0;
 };
 
