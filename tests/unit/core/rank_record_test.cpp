@@ -163,7 +163,7 @@ TEST_CASE("rank record: a call that turns out to wait has its entry when it ends
   CallRing ring(record);
   const int group = record.enter_group("g", 5);
   const auto words = CallRing::words(group, Collective::allreduce, {col::DType::float32, 3, -1, -1});
-  ring.take_back(ring.begin(words, 1));
+  ring.take_back(ring.begin(words, 1), words, 1);
   record.begin("g", 1, "allreduce", 1);
   note(record, group, 0, Collective::send, {}, true);  // started before, and ends meanwhile
   ring.add(words, 1, col::core::EntryState::ended, 5000);
@@ -178,11 +178,24 @@ TEST_CASE("rank record: a call that turns out to wait has its entry when it ends
   // Another thread's entry has come in between: nothing is left of the first one.
   const std::uint64_t entry = ring.begin(words, 2);
   note(record, group, 7, Collective::send, {}, true);
-  ring.take_back(entry);
+  ring.take_back(entry, words, 2);
   times = record.times_since(0);
   REQUIRE(times.calls.size() == 3);
   CHECK(times.calls[2].sequence == 7);
   CHECK(times.noted == 4);
+
+  // Another thread's call has its place: it stays.
+  const std::uint64_t taken = ring.begin(words, 3);
+  ring.take_back(taken, words, 4);
+  ring.end(taken, words, 3);
+  CHECK(record.times_since(4).calls.size() == 1);
+  // What others add while a call is under way is told with it, when it has ended.
+  const std::uint64_t running = ring.begin(words, 5);
+  note(record, group, 8, Collective::send, {}, true);
+  CHECK(record.times_since(5).calls.empty());
+  CHECK(record.times_since(5).noted == 5);
+  ring.end(running, words, 5);
+  CHECK(record.times_since(5).calls.size() == 2);
 
   // The ring has gone round meanwhile: it gets a new entry, and the one in its place stays.
   const std::uint64_t lost = ring.begin(words, 8);
@@ -652,7 +665,7 @@ TEST_CASE("flight recorder: what another process reads while calls begin and end
       const std::uint64_t entry = ring.begin(words, call);
       if (call % 16 == 0) {  // this one waits
         record.begin("g", call, "send", call, {col::DType::int8, call, number, number});
-        ring.take_back(entry);
+        ring.take_back(entry, words, call);
         ring.add(words, call, col::core::EntryState::ended, call);
         record.end("g");
       } else {

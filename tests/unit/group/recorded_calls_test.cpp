@@ -1,4 +1,5 @@
 // What the flight recorder has of calls that come again: the words of each are made once.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "support/catch.hpp"
 #include "support/outcomes.hpp"
+#include "support/soon.hpp"
 
 using namespace col::test;
 
@@ -52,4 +54,38 @@ TEST_CASE("recorded calls: each that comes again has the label of its time, and 
       CHECK(call.details.partner == (is_reduce ? 1 : -1));
     }
   }
+}
+
+TEST_CASE("recorded calls: what ends beside a wait of another group leaves the record to that wait", "[group]") {
+  std::shared_ptr<col::ControlPage> page;
+  std::mutex mutex;
+  const auto body = [&](int rank, col::Context& context) {
+    col::Group beside = context.init_group({.name = "beside", .rank = rank, .world_size = 2, .backend_name = "shm"});
+    col::Group waits = context.init_group({.name = "waits", .rank = rank, .world_size = 2, .backend_name = "shm"});
+    std::vector<float> in(3, 1), out(3), data(3, 1);
+    for (int i = 0; i < 3; ++i) beside.iallreduce(in, out).wait();  // it comes again
+    if (rank == 0) {
+      col::Work work = beside.iallreduce(in, out);
+      waits.allreduce(data);
+      work.wait();
+      return;
+    }
+    const col::RankRecord& other = page->record(0);
+    expect(soon([&] { return other.read().group == "waits"; }));
+    beside.iallreduce(in, out).wait();
+    const auto is_fourth = [](const col::RecordedCall& call) {
+      return call.group == "beside" && call.sequence == 4 && call.ended;
+    };
+    expect(soon([&] { return std::ranges::any_of(other.history().calls, is_fourth); }));
+    const col::RankActivity activity = other.read();
+    expect(activity.group == "waits");
+    expect(activity.state != col::RankActivity::State::joined);
+    waits.allreduce(data);
+  };
+  const auto outcomes = run_threads(2, body, {.adapt = [&](col::ContextSpec& spec) {
+                                      const std::lock_guard lock(mutex);
+                                      page = spec.control;
+                                    }});
+  INFO(show(outcomes));
+  CHECK(all_good(outcomes));
 }

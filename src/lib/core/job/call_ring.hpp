@@ -62,12 +62,22 @@ class CallRing {
   }
 
   // It waits: RankRecord::begin() has said so, and its entry comes when it ends.
-  void take_back(std::uint64_t number) noexcept {
-    at(number).call.store(0, std::memory_order_release);
-    if (next() != number + 1) return;
+  void take_back(std::uint64_t number, const Words& words, std::uint64_t sequence) noexcept {
+    RingEntry& entry = at(number);
+    // As in end().
+    if (entry.call.load(std::memory_order_relaxed) != with(words.call, sequence, EntryState::running)) return;
+    entry.call.store(0, std::memory_order_release);
+    // The entry of another thread's call may come just now: it must not be lost. A locked instruction is nothing beside
+    // a wait.
+    std::uint64_t last = number + 1;
+    if (!ring_.entries.compare_exchange_strong(last, number, std::memory_order_acq_rel)) return;
     if (record_.entries.load(std::memory_order_relaxed) > number)
       record_.entries.store(number, std::memory_order_release);
-    ring_.entries.store(number, std::memory_order_release);
+  }
+
+  // Whether RankRecord::begin() has told of a call since that entry was written.
+  bool has_record_since(std::uint64_t number) const noexcept {
+    return record_.entries.load(std::memory_order_relaxed) > number;
   }
 
   // An operation has ended, or was started for the rank to wait for later. `took_ns`: of one that has waited, or is a

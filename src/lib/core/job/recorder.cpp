@@ -35,12 +35,16 @@ CallDetails details_of(const core::RingEntry& entry, std::uint64_t word) noexcep
   return details;
 }
 
-// How many entries are of operations that are over, or were started: all, but for a call that is under way.
+// How many entries are of operations that are over, or were started: all, but for a call that is under way, and what other
+// threads have added since that began. A call that stays under way for longer is left behind.
 std::uint64_t settled(const core::RecorderLayout& ring) noexcept {
+  constexpr std::uint64_t kLeftBehind = 8;
   const std::uint64_t entries = ring.entries.load(std::memory_order_acquire);
-  if (entries == 0) return 0;
-  const std::uint64_t last = entry_at(ring, entries - 1).call.load(std::memory_order_acquire);
-  return core::state_of(last) == core::EntryState::running ? entries - 1 : entries;
+  for (std::uint64_t number = entries - std::min(entries, kLeftBehind); number < entries; ++number) {
+    const std::uint64_t word = entry_at(ring, number).call.load(std::memory_order_acquire);
+    if (core::state_of(word) == core::EntryState::running) return number;
+  }
+  return entries;
 }
 
 // Those from `first` on, oldest first.

@@ -12,6 +12,8 @@ namespace col::group {
 void Recording::note_any_end(Pending& pending, bool is_last) {
   core::Trace* const timeline = pending.began != 0 ? core::Trace::on() : nullptr;
   core::CallRing* const ring = core_.ring();
+  // The record has told of another call since this one was started: it stays as it is.
+  if (pending.entry && pending.started && ring->has_record_since(*pending.entry)) pending.entry.reset();
   std::uint64_t took_ns = pending.began_ns != 0 ? core::CallRing::time_since(std::exchange(pending.began_ns, 0)) : 0;
   if (pending.collective || pending.legs.size() < 2) {
     if (pending.entry && !pending.started)
@@ -92,7 +94,7 @@ void Recording::record(Pending& pending) {
   if (core_.record() == nullptr) return;
   core_.record()->begin(core_.name(), pending.sequence, pending.name, pending.request.fingerprint, details(pending));
   const std::optional<std::uint64_t> entry = std::exchange(pending.entry, std::nullopt);
-  if (entry && !pending.started) core_.ring()->take_back(*entry);
+  if (entry && !pending.started) core_.ring()->take_back(*entry, *pending.recorded, pending.sequence);
 }
 
 void Recording::record_newly(Pending& pending) {

@@ -59,7 +59,7 @@ bool Messages::exchange_at_once(const Leg& leg, const Options& options) {
                   : own.can.immediate->receive_immediate(
                         leg.peer, alike.slot, {leg.destination, leg.view.count, leg.view.dtype, leg.view.device});
   if (!ended) {
-    if (ring != nullptr) ring->take_back(entry);
+    if (ring != nullptr) ring->take_back(entry, words, starter_.last());
     return false;
   }
   if (ring != nullptr) ring->end(entry, words, starter_.last());
