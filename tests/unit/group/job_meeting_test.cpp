@@ -329,6 +329,19 @@ TEST_CASE("meet: a lone rank that is started again under the same id is told so"
   expect_error(ErrorCode::timeout, "rank 1 did not come", [&] { ContextSpec::meet(store, 0, 2, "job", 300ms); });
 }
 
+TEST_CASE("meet: a rank that dies before it tells its host that all have met is named there", "[group]") {
+  const auto outcomes = run_processes(2, [](int rank, col::Context& given) {
+    const auto store = std::make_shared<AlteredStore>(given.spec().store);
+    store->after_write = [&](std::string_view key) {
+      if (rank == 0 && key.ends_with("roster")) raise(SIGKILL);
+    };
+    ContextSpec::meet(store, rank, 2, "untold", 2s);
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(outcomes[0].signal == SIGKILL);
+  check_ending(outcomes[1], {ErrorCode::peer_lost, 0, "rank 0 of job 'untold'", true});
+}
+
 TEST_CASE("meet: a rank that dies while others are still missing ends the meeting", "[group]") {
   const auto outcomes = run_processes(2, [](int rank, col::Context& given) {
     const auto store = std::make_shared<AlteredStore>(given.spec().store);

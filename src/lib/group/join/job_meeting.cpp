@@ -62,6 +62,7 @@ class JobMeeting final : public MeetingRules, public WaitObserver {
 
  private:
   void blame_store(Duration budget);
+  std::optional<Error> lost_neighbour();
 
   const ContextSpec& spec_;
   Store& scope_;
@@ -101,6 +102,18 @@ void JobMeeting::blame_store(Duration budget) {
   }
 }
 
+// Where the job has met with this process, the rank of this host that should have told it has ended.
+std::optional<Error> JobMeeting::lost_neighbour() {
+  try {
+    const store::CallLimit limit(kLastTry);
+    const auto roster = scope_.get(kLastRoster);
+    const auto first = roster ? first_of_host(*roster, self_) : std::nullopt;
+    return first ? lost(*first) : std::nullopt;
+  } catch (const Error&) {  // the store does not answer any more
+    return std::nullopt;
+  }
+}
+
 void JobMeeting::on_timeout(Duration budget) {
   if (!meeting_.is_announced()) return blame_store(budget);
   const std::string time = core::format_duration(budget);
@@ -111,6 +124,7 @@ void JobMeeting::on_timeout(Duration budget) {
                               "start all ranks with the same value, and each start of a job with its own job_id",
                               spec_.rank, spec_.world_size, spec_.job_id, *met),
                   {}, spec_.rank, spec_.rank);
+    if (const auto lost = lost_neighbour()) throw Error(*lost);
     throw Error(ErrorCode::timeout,
                 fmt::format("rank {} waited {} for rank 0, but job '{}' has met already, without this process (pid "
                             "{}); it was started twice, or alone: give each start of a job its own job_id",

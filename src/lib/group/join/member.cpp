@@ -341,6 +341,22 @@ int size_of_roster(std::string_view text) {
   return static_cast<int>(decoded<RosterText>(text, "roster of a job").host_of.size());
 }
 
+std::optional<Member> first_of_host(std::string_view text, const Member& self) {
+  const auto roster = decoded<RosterText>(text, "roster of a job");
+  const auto own = static_cast<std::size_t>(self.peer.rank);
+  const std::size_t size = roster.host_of.size();
+  const bool is_in = own < size && roster.processes.size() == size && roster.pids.size() == size &&
+                     roster.processes[own] == self.process_nonce;
+  if (!is_in) return std::nullopt;
+  const auto first = static_cast<std::size_t>(
+      std::find(roster.host_of.begin(), roster.host_of.end(), roster.host_of[own]) - roster.host_of.begin());
+  Member member = self;
+  member.process_nonce = roster.processes[first];
+  member.peer.rank = member.peer.global_rank = static_cast<int>(first);
+  member.peer.pid = roster.pids[first];
+  return member;
+}
+
 void GroupRecord::set_processes(const std::vector<PeerInfo>& peers) {
   for (const PeerInfo& peer : peers) {
     const Place place{peer.hostname, peer.boot_id, peer.pid_namespace};
