@@ -250,7 +250,9 @@ void Engine::read_some(Peer& peer) {
       peer.to_read.pop();
       receive.moved = 0;
       peer.to_clear.push(receive);
-      return push_out(peer);
+      push_out(peer);
+      if (!peer.to_read.empty()) ring(rank_);
+      return;
     }
     if (receive.moved < receive.bytes) return ring(rank_);  // who sleeps now would not go on
   }
@@ -260,6 +262,7 @@ void Engine::read_some(Peer& peer) {
   put(peer, {.kind = FrameKind::taken, .id = receive.remote});
   receive.state = State::done;
   peer.one_copy.ended(&receive);
+  if (!peer.to_read.empty()) ring(rank_);
 }
 
 std::uint64_t Engine::bytes_there(Operation& send) noexcept {
