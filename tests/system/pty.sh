@@ -12,9 +12,11 @@ grep -q $'\r' "$out" && fail "carriage returns that no rank wrote"
 expect_exit 0 "$COLRUN" -n 1 --pty seq 50000
 cmp "$out" <(seq 50000) || fail "text was lost on its way through the terminal"
 expect_exit 7 "$COLRUN" -n 2 --pty sh -c '[ $RANK = 1 ] && exit 7; exec sleep 60'
-# Input for rank 0 goes through its terminal.
-expect_exit 0 timeout 20 "$COLRUN" -n 2 --pty sh -c '[ $RANK = 1 ] || { read -r line; echo "got $line"; }' < <(echo words; wait_until 20 "the answer" grep -q 'got words' "$out")
+# Input for rank 0 goes through its terminal. It stays open until the answer has come, or all is over.
+is_over() { [ ! -d "$work" ] || [ -e "$work/has_answered" ] || grep -qs 'got words' "$out"; }
+expect_exit 0 timeout 20 "$COLRUN" -n 2 --pty sh -c '[ $RANK = 1 ] || { read -r line; echo "got $line"; }' < <(echo words; wait_until 20 "the answer" is_over)
 expect_in "$out" '^got words'
+: >"$work/has_answered"
 # Its end, too.
 expect_exit 0 timeout 20 "$COLRUN" -n 1 --pty wc -l < <(printf 'a\nb\n')
 expect_in "$out" '^ *2'
