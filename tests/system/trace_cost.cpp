@@ -1,4 +1,4 @@
-// What a trace adds to an allreduce: loops with and without it, in turns, in one run.
+// The price of a trace in an allreduce: loops with and without it, in turns, in one run.
 //
 //   colrun -n 2 trace_cost trace BYTES
 #include <unistd.h>

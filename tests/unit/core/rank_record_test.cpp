@@ -189,7 +189,7 @@ TEST_CASE("rank record: a call that turns out to wait has its entry when it ends
   ring.take_back(taken, words, 4);
   ring.end(taken, words, 3);
   CHECK(record.times_since(4).calls.size() == 1);
-  // What others add while a call is under way is told with it, when it has ended.
+  // Entries that others add while a call is under way are told with it, when it has ended.
   const std::uint64_t running = ring.begin(words, 5);
   note(record, group, 8, Collective::send, {}, true);
   CHECK(record.times_since(5).calls.empty());

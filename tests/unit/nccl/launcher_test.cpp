@@ -40,7 +40,7 @@ ncclResult_t result_of(Launcher& launcher, NcclCall call) {
   return launcher.result();
 }
 
-// Whether the kernel says so of this thread of the process.
+// Asks the kernel about this thread of the process.
 bool sleeps(pid_t thread) {
   std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
   std::string line;

@@ -1,4 +1,4 @@
-// What a group's shape leads to, and what the environment may say.
+// A group's shape, what it leads to, and what the environment may say.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -173,7 +173,7 @@ TEST_CASE("last caches: those that processors need, as the kernel shows them", "
   CHECK(caches_of(2, 7) == 0);
   write("size", "1M");
   CHECK(caches_of(2) == kMib);
-  // What a guest of the machine is shown of a cache that it shares with others.
+  // A guest of the machine is shown all of a cache that it shares with others.
   const std::string second = topology / "cpu1/cache/index2/";
   std::filesystem::create_directories(second);
   std::ofstream(second + "size") << "2048K\n";

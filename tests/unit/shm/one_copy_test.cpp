@@ -212,10 +212,8 @@ TEST_CASE("one copy: where the kernel lets nobody read, messages go through the 
   std::vector<RankProcess> ranks;
   for (int rank = 0; rank < 2; ++rank) {
     ranks.emplace_back([&, rank] {
-      const auto channel = connect({.rank = rank,
-                                    .size = 2,
-                                    .store = make_file_store(folder / "store"),
-                                    .tuner = with(KernelCopies::on)});
+      const auto channel = connect(
+          {.rank = rank, .size = 2, .store = make_file_store(folder / "store"), .tuner = with(KernelCopies::on)});
       // Root may read every process; another user reads none of those that say so.
       if (::geteuid() == 0) expect(::setresuid(65534, 65534, 65534) == 0, "another user");
       ::prctl(PR_SET_DUMPABLE, 0);

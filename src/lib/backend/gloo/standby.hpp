@@ -73,8 +73,8 @@ class Standby {
   bool stays_aside() const noexcept {
     return thread_ == Thread::aside_for_call ? call_waits() : rank_ != Rank::sleeps && rank_ != Rank::gone;
   }
-  // How long it leaves the events to a call that sleeps, before it looks again; and how long it waits for the next call,
-  // where one has followed another. What happens without a call is seen that much later, once.
+  // How long it leaves the events to a call that sleeps, before it looks again; and how long it waits for the next
+  // call, where one has followed another. What happens without a call is seen that much later, once.
   std::chrono::microseconds time() const noexcept {
     using namespace std::chrono_literals;
     return thread_ == Thread::aside_for_call ? 20ms : 100us;

@@ -50,7 +50,8 @@ void OneCopy::ended(const void* message) noexcept {
 }
 
 std::size_t OneCopy::read(std::uint64_t from, void* to, std::uint64_t bytes) noexcept {
-  const ssize_t got = read_memory(pid_, from, to, static_cast<std::size_t>(std::min<std::uint64_t>(bytes, kReadAtOnce)));
+  const ssize_t got =
+      read_memory(pid_, from, to, static_cast<std::size_t>(std::min<std::uint64_t>(bytes, kReadAtOnce)));
   if (got > 0) return static_cast<std::size_t>(got);
   reach_ = Reach::no;
   return 0;

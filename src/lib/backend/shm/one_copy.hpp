@@ -33,16 +33,17 @@ class OneCopy {
   // Shorter ones are not offered: the kernel's start takes as long as a copy of some KiB.
   static constexpr std::uint64_t kLeast = std::uint64_t{32} << 10;
   static bool may_be_faster(const Tuning& tuning, std::uint64_t bytes) noexcept {
-    const bool may = tuning.copies == KernelCopies::on || (tuning.copies == KernelCopies::automatic && tuning.tries != 0);
+    const bool may =
+        tuning.copies == KernelCopies::on || (tuning.copies == KernelCopies::automatic && tuning.tries != 0);
     return may && bytes >= kLeast;
   }
 
-  // Whether that message, which begins now, is to be read. `message` names it in ended().
+  // Returns true if that message, which begins now, is to be read. `message` names it in ended().
   bool begin(const void* message, const Offer& offer, std::uint64_t bytes, const Tuning& tuning);
   void ended(const void* message) noexcept;
 
-  // At most so many bytes that begin at `from` in the sender's process. Returns how many; 0 if the kernel refuses, as it
-  // then does always.
+  // At most so many bytes that begin at `from` in the sender's process. Returns how many; 0 if the kernel refuses, as
+  // it then does always.
   std::size_t read(std::uint64_t from, void* to, std::uint64_t bytes) noexcept;
 
  private:

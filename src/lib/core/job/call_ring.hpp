@@ -1,6 +1,6 @@
-// What a rank writes of its calls: one entry each, in the ring of its part of the control page. Everything that tells
-// of calls reads it: a rank's record, coljob, and who compares times. A call of a few bytes takes less than twenty
-// times what its entry takes, so the writer is inline.
+// The calls of a rank, as it writes them: one entry each, in the ring of its part of the control page. Everything that
+// tells of calls reads it: a rank's record, coljob, and who compares times. A call of a few bytes takes less than
+// twenty times what its entry takes, so the writer is inline.
 //
 // Writer: the words of the entry (release); then how many entries there are (release). A call that may end in a moment
 // has its entry from its begin on, in state `running`. At its end, it gets the time, and in the end its state
@@ -75,7 +75,7 @@ class CallRing {
       record_.entries.store(number, std::memory_order_release);
   }
 
-  // Whether RankRecord::begin() has told of a call since that entry was written.
+  // True if RankRecord::begin() has told of a call since that entry was written.
   bool has_record_since(std::uint64_t number) const noexcept {
     return record_.entries.load(std::memory_order_relaxed) > number;
   }

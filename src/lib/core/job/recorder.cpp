@@ -16,7 +16,7 @@ namespace col {
 
 namespace {
 
-// What an entry says, and its number in the ring.
+// An entry, and its number in the ring.
 struct Entry {
   std::uint64_t number, word, at_ns, took_ns;
   CallDetails details;
@@ -35,8 +35,8 @@ CallDetails details_of(const core::RingEntry& entry, std::uint64_t word) noexcep
   return details;
 }
 
-// How many entries are of operations that are over, or were started: all, but for a call that is under way, and what other
-// threads have added since that began. A call that stays under way for longer is left behind.
+// How many entries are of operations that are over, or were started: all, but for a call that is under way, and what
+// other threads have added since that began. A call that stays under way for longer is left behind.
 std::uint64_t settled(const core::RecorderLayout& ring) noexcept {
   constexpr std::uint64_t kLeftBehind = 8;
   const std::uint64_t entries = ring.entries.load(std::memory_order_acquire);
@@ -47,7 +47,7 @@ std::uint64_t settled(const core::RecorderLayout& ring) noexcept {
   return entries;
 }
 
-// Those from `first` on, oldest first.
+// The entries from `first` on, oldest first.
 std::vector<Entry> entries_of(const core::RecorderLayout& ring, std::uint64_t first, std::uint64_t end) {
   std::vector<Entry> entries;
   entries.reserve(end - first);

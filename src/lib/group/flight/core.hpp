@@ -64,7 +64,7 @@ class Core {
   core::CallRing::Words recorded(Collective op, const CallDetails& details) const noexcept {
     return core::CallRing::words(recorded_group_, op, details);
   }
-  // Whether readers of it can name this group: then it is enough that a call which does not wait is in it.
+  // True if readers of it can name this group: then it is enough that a call which does not wait is in it.
   bool is_named_in_ring() const noexcept { return recorded_group_ != 0; }
   // As Group::annotate(). Requires: the group's lock is held.
   void annotate(std::string_view label);

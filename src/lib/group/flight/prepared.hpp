@@ -28,8 +28,8 @@ struct Prepared : CollectiveCall {
   std::optional<core::CallRing::Words> recorded = {};
   std::uint16_t label = 0;
 
-  // Whether a call would be the same as this one: the same buffers, and the same in everything that decisions and
-  // checks depend on. Requires: its operator is built in, and it has no lists of counts.
+  // Returns true if a call would be the same as this one: the same buffers, and the same in everything that decisions
+  // and checks depend on. Requires: its operator is built in, and it has no lists of counts.
   bool is_repeated_by(const Call& other, const Options& options, bool asynchronous) const;
   // 1 + ReduceOp, as in CallDetails; 0 for what does not reduce.
   std::uint8_t reduction() const;

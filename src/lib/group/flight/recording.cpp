@@ -8,7 +8,7 @@
 
 namespace col::group {
 
-// Of several messages, each is one.
+// Each of several messages is one.
 void Recording::note_any_end(Pending& pending, bool is_last) {
   core::Trace* const timeline = pending.began != 0 ? core::Trace::on() : nullptr;
   core::CallRing* const ring = core_.ring();
@@ -104,7 +104,7 @@ void Recording::record_newly(Pending& pending) {
                                   : ring.begin(recorded(pending), pending.sequence);
 }
 
-// What waits has the time to look at the clock.
+// A call that waits has the time to look at the clock.
 void Recording::on_wait(Pending& pending) {
   if (pending.began_ns == 0) pending.began_ns = core::clock_ns();
   if (pending.entry) record(pending);

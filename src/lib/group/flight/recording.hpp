@@ -1,4 +1,5 @@
-// What others are told of the operations of a group: in the ring and the record of the control page, and in a timeline.
+// The words for others about the operations of a group: in the ring and the record of the control page, and in a
+// timeline.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the collectives of a group have executed, if its user asked for that: Group::trace().
+// The steps that the collectives of a group have executed, if its user asked for that: Group::trace().
 #pragma once
 
 #include <cstdint>

@@ -145,7 +145,7 @@ std::shared_ptr<ControlPage> HostPage::open() {
   try {
     const std::string path = fmt::format("{}/fd/{}", core::process_directory(place.pid), place.descriptor);
     core::UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
-    // Who reads it says what is wrong with it.
+    // Its reader says what is wrong with it.
     auto page = file ? with_file(std::move(file), identity_) : ControlPage::open(path, identity_);
     page->record(spec_.local_rank).join(spec_.rank);
     return page;

@@ -59,7 +59,8 @@ std::string encode_roster(std::uint64_t token, const std::vector<Member>& member
 std::vector<Member> decode_roster(std::string_view text, std::uint64_t token, const Member& self);
 // The number of members of any roster.
 int size_of_roster(std::string_view text);
-// Of a job's roster that has this process in it: the lowest rank of its host, which tells it to the others there.
+// The lowest rank of this process's host, which tells a job's roster to the others there. Nothing if that roster has
+// not this process in it.
 std::optional<Member> first_of_host(std::string_view text, const Member& self);
 
 // How to join a group, kept in the store under its name. Rank 0 writes it when the group is complete, or a driver

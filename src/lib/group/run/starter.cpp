@@ -161,7 +161,7 @@ void Starter::begin(Pending& pending, bool comes_again, const Deadline* until) {
     pending.recorded.reset();
   }
 
-  // What peers wait for goes out. The rest is done while it is on its way, and holds up nobody.
+  // First goes out what peers wait for. The rest is done while it is on its way, and holds up nobody.
   const bool is_alone = flight_.active().empty();
   if (pending.native != nullptr && !pending.started && goes_first_ && is_alone) pending.native->begin();
 

@@ -1,4 +1,4 @@
-// Which way a call goes that one copy by the kernel could serve: that one, or through slots (decision 0063).
+// The way of a call that one copy by the kernel could serve: that one, or through slots (decision 0063).
 //
 // Which is faster depends on what nobody knows before: a peer that has read the data, which nobody has written since,
 // has it in its own caches, and the kernel copies from there. What was computed just now comes from another cache in

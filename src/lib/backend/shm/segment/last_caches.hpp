@@ -10,7 +10,7 @@ namespace col::shm_backend {
 // How many processors are in a list of the kernel's, as "0-3,8". 0: it is no such list.
 std::size_t processors_in(std::string_view list) noexcept;
 
-// Of the last level, a processor has no more than so many second-level caches for itself. A virtual machine is shown
+// A processor has no more than so many second-level caches of the last level for itself. A virtual machine is shown
 // the whole cache of a processor of which it has a few cores: 480 MiB for two, in one case, of which others use the
 // most.
 inline constexpr std::size_t kMostSecondLevels = 16;

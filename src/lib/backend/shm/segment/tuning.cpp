@@ -107,7 +107,7 @@ Tuning decide(const GroupShape& shape, const TuningSettings& settings) {
   // The dearer a wait, the more is copied to save one; the more ranks, the more there is to fold.
   tuning.two_waits = kFoldAll * tuning.crowd;
   tuning.fold_all = tuning.two_waits / static_cast<std::uint64_t>(others);
-  // What a call writes has then left the caches before anybody reads it.
+  // Then what a call writes has left the caches before anybody reads it.
   tuning.streamed = shape.last_caches != 0
                         ? shape.last_caches
                         : kMostSecondLevels * shape.cache_bytes * static_cast<std::size_t>(shape.processors);

@@ -1,6 +1,6 @@
 // By what the ranks of a group choose between ways that give the same bits (docs/decisions/0063-one-tuner.md).
 //
-// What only the program's own calls show, the ranks try in these: whether one copy by the kernel is faster than slots
+// Ranks try in the program's own calls what only these show: whether one copy by the kernel is faster than slots
 // (native/kernel_trials.hpp), and how a rank writes what others read (core/kernels/store_choice.hpp). All else follows
 // from the caches and the number of ranks. Rank 0 decides it when the group is made, and writes it into the segment
 // before the others go on. They read it there, so all ranks choose alike, whatever their own environment says.
