@@ -499,6 +499,7 @@ TEST_CASE_METHOD(core_test::PageFile,
   CHECK_FALSE(deadline.expired());
   CHECK(activity.state == State::running);
   CHECK(activity.rank == 2);
+  CHECK(record.rank() == 2);
   CHECK(activity.pid == ::getpid());
   CHECK(activity.group.empty());
   CHECK(activity.op.empty());

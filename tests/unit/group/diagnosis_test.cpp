@@ -24,11 +24,14 @@
 
 #include <col/store.hpp>
 
+#include "core/clock/clock.hpp"
+#include "core/job/page.hpp"
 #include "group/diagnosis/failure.hpp"
 #include "group/flight/pending.hpp"
 #include "support/call_ring.hpp"
 #include "support/catch.hpp"
 #include "support/forwarding_store.hpp"
+#include "support/jumping_time.hpp"
 #include "support/ranks.hpp"
 #include "support/silent_listener.hpp"
 #include "support/temp_dir.hpp"
@@ -134,6 +137,26 @@ class LosingStore final : public col::test::ForwardingStore {
 };
 
 }  // namespace
+
+TEST_CASE("diagnosis: of ranks on other hosts no record is read", "[group]") {
+  // All that could be read here would take 20 ms each: their writers have been killed in the middle.
+  const col::test::TempDir folder;
+  const std::string path = folder / "page";
+  const auto page = col::ControlPage::create(path, 3, "job");
+  const auto mapping = col::core::open_page_file(path, "job");
+  for (int rank = 0; rank < 3; ++rank) {
+    page->record(rank).join(rank);
+    mapping->record(rank)->version.fetch_add(1);
+  }
+  Surroundings surroundings = without_page(0, 8, col::make_memory_store());
+  surroundings.control = page;
+  const col::test::JumpingTime time;
+  const auto before = col::core::clock_ns();
+  for (int rank = 3; rank < 8; ++rank) CHECK_FALSE(surroundings.activity_of(rank).has_value());
+  CHECK(surroundings.record_of(2) == &page->record(2));
+  CHECK(surroundings.record_of(-1) == nullptr);
+  CHECK(col::core::clock_ns() == before);
+}
 
 TEST_CASE("diagnosis: a different count is a mismatch that names the odd rank on every rank", "[group]") {
   const auto outcomes = run_calls({allreduce(8), allreduce(8), allreduce(9), allreduce(8)});

@@ -35,6 +35,10 @@ State state_of(std::uint64_t state_and_rank) noexcept {
   return static_cast<State>(upper_half(state_and_rank));
 }
 
+int rank_of(std::uint64_t state_and_rank) noexcept {
+  return state_of(state_and_rank) == State::absent ? -1 : static_cast<int>(lower_half(state_and_rank));
+}
+
 // How long a reader waits for a writer that is in the middle.
 constexpr Duration kReadPatience = std::chrono::milliseconds(20);
 constexpr int kSpins = 100;
@@ -223,7 +227,7 @@ RankActivity RankRecord::read() const {
   const auto read_identity = [&] {
     const std::uint64_t state_and_rank = layout_->state_and_rank.load(std::memory_order_acquire);
     activity.state = state_of(state_and_rank);
-    activity.rank = activity.state == State::absent ? -1 : static_cast<int>(lower_half(state_and_rank));
+    activity.rank = rank_of(state_and_rank);
     const auto process = core::ProcessId::from_word(layout_->process.load(std::memory_order_acquire));
     activity.pid = process.pid();
     activity.pid_start = process.start();
@@ -264,6 +268,10 @@ RankActivity RankRecord::read() const {
   activity = RankActivity{};
   read_identity();
   return activity;
+}
+
+int RankRecord::rank() const noexcept {
+  return rank_of(layout_->state_and_rank.load(std::memory_order_acquire));
 }
 
 bool RankRecord::lost() const {

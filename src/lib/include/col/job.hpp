@@ -232,6 +232,8 @@ class COL_EXPORT RankRecord {
   // A consistent snapshot. Retries for at most 20 ms while the writer writes. After that, the writer was stopped or
   // killed in the middle: then `state`, `rank` and the process are still right, and the rest is empty.
   RankActivity read() const;
+  // The global rank that read() would name; -1: none has joined. A load of one word, which never waits for a writer.
+  int rank() const noexcept;
   // True if a process joined, did not call finish(), and is gone: its pid is dead, or belongs to another process now.
   bool lost() const;
 
