@@ -1,12 +1,12 @@
 # plant.sh: sourced by scripts that write sources anew, with faults that a test switches on by their numbers, and must find.
-#   take FILE        the source to change
+#   take FILES       the source to change: all of them, one after the other
 #   plant OLD NEW    FAULT in NEW stands for the number of the fault, or whether it is there; they count from 1
 #   give FILE        where the changed source goes
 number=0
 
 take() {
-  source=$1
-  text=$(<"$source")
+  source=$*
+  text=$(cat "$@")
 }
 
 plant() {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/kernels/element.hpp"
+#include "core/kernels/few_fold.hpp"
 #include "core/kernels/instructions.hpp"
 #include "core/kernels/mixed.hpp"
 #include "core/kernels/operators.hpp"
@@ -244,6 +245,41 @@ TEST_CASE("fold: every operator, type and number of inputs, by every instruction
       }
     }
   }
+}
+
+TEST_CASE("fold: what was found out once gives what each fold gives", "[fold]") {
+  const unsigned seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  for (int o = 0; o < col::kReduceOpCount; ++o) {
+    for (int type = 0; type < col::kDTypeCount; ++type) {
+      const auto op = static_cast<ReduceOp>(o);
+      const auto dtype = static_cast<DType>(type);
+      if (!col::core::is_reducible(op, dtype) || !is_number(dtype)) continue;
+      for (const std::size_t ranks : {2, 3, 9}) {
+        const col::core::FewFold few = col::core::few_fold(op, dtype, ranks);
+        const bool divides_integers = op == ReduceOp::avg && row_of(dtype).is_integer();
+        CHECK((few.kernel == nullptr) == divides_integers);
+        if (few.kernel == nullptr) continue;
+        for (const std::size_t count : {1, 2, 13, 104}) {
+          Call call{op, dtype, false, ranks, count, {}};
+          std::vector<Array> inputs;
+          for (std::size_t k = 0; k < ranks; ++k) {
+            inputs.emplace_back(count * size_of(dtype), random() % 64);
+            randomize(inputs.back(), dtype, random);
+          }
+          for (const Array& input : inputs) call.inputs.push_back(input.data());
+          Array result(count * size_of(dtype), random() % 64);
+          few(call.inputs.data(), ranks, result.data(), count);
+          INFO(call.text());
+          CHECK(first_difference(dtype, expect(call), result.data()) == "");
+          CHECK(result.guards_are_whole());
+        }
+      }
+    }
+  }
+  const Op users = Op::user([](const void*, const void*, void*, std::size_t, DType) {}, true);
+  CHECK(col::core::few_fold(users, DType::int32, 2).kernel == nullptr);
 }
 
 TEST_CASE("fold: every 16-bit float against every class of another", "[fold]") {

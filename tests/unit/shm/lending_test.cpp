@@ -146,8 +146,8 @@ class Recorder {
   bool is(Fault fault) const { return setting_.fault == fault; }
   int last_peer() const { return (rank_ + setting_.size - 1) % setting_.size; }
   void meet(std::uint64_t step) {
-    shm::Course(shm::pattern_of(shm::Form::between_all, rank_, setting_.size, 0), {rank_, setting_.size, 0}, step, 1,
-                shm::kHeaders)
+    const shm::Shape shape{rank_, setting_.size, 0};
+    shm::Course({shm::pattern_of(shm::Form::between_all, rank_, setting_.size, 0), shape, 1}, step, shm::kHeaders)
         .move_on(*this);
   }
   void access(int peer) { add(setting_.writes ? Kind::write : Kind::read, peer); }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# mutate_tell.sh SOURCE RESULT ready|folded|done: writes native/collectives.cpp anew, with one of the counters told by a
+# mutate_tell.sh SOURCE RESULT ready|folded|done: writes native/prepared.cpp anew, with one of the counters told by a
 # relaxed store. ThreadSanitizer must find the race: otherwise its silence about the real source says nothing.
 set -euo pipefail
 source=$1

@@ -14,7 +14,6 @@
 using namespace col;
 using namespace col::test;
 using namespace std::chrono_literals;
-using shm_backend::Collectives;
 
 namespace {
 
@@ -60,7 +59,7 @@ void check_mix(int size, int calls, std::uint64_t seed) {
       const auto number = static_cast<std::uint64_t>(i);
       const std::size_t kind = draw(common, 16);
       const std::size_t count = kind == 0 ? draw(common, 200'000) : kind < 4 ? draw(common, 5'000) : draw(common, 70);
-      const auto& entries = Collectives::entries();
+      const auto& entries = shm_backend::native_entries();
       const auto all = calls_of(entries[draw(common, entries.size())], count, size, draw(common, 2) == 0);
       const NativeCall call = all[draw(common, all.size())];
       if (draw(common, 4) == 0) {

@@ -18,7 +18,6 @@ using namespace col;
 using namespace col::test;
 using namespace std::chrono_literals;
 using shm_backend::Area;
-using shm_backend::Collectives;
 using shm_backend::kInlineBytes;
 using shm_backend::kSlots;
 
@@ -35,7 +34,7 @@ void work_for(std::chrono::microseconds time) {
 // All calls that the channel has, with vectors or blocks of `count`.
 std::vector<NativeCall> calls_of(std::size_t count, int size, bool in_place) {
   std::vector<NativeCall> calls;
-  for (const NativeEntry& entry : Collectives::entries()) {
+  for (const NativeEntry& entry : shm_backend::native_entries()) {
     for (const NativeCall& call : test::calls_of(entry, count, size, in_place)) calls.push_back(call);
   }
   return calls;

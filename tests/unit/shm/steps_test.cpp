@@ -65,7 +65,7 @@ void record(const Call& call, std::uint64_t first, std::uint64_t reuse, std::arr
     Program& program = programs[static_cast<std::size_t>(rank)];
     program.clear();
     Port port(call, rank, kRanks, program);
-    Course(pattern_of(call, rank, kRanks), {rank, kRanks, call.root}, first, call.steps, reuse).move_on(port);
+    Course({pattern_of(call, rank, kRanks), {rank, kRanks, call.root}, call.steps}, first, reuse).move_on(port);
   }
 }
 
@@ -354,7 +354,7 @@ TEST_CASE("steps: a course that stops at its waits does the same, in the same or
     for (int rank = 0; rank < kRanks; ++rank) {
       Program parts;
       LatePort port(call, rank, kRanks, parts, random);
-      Course course(pattern_of(call, rank, kRanks), {rank, kRanks, call.root}, kFirst, call.steps, reuse);
+      Course course({pattern_of(call, rank, kRanks), {rank, kRanks, call.root}, call.steps}, kFirst, reuse);
       while (!course.move_on(port)) ++stops;
       CHECK((parts == whole[static_cast<std::size_t>(rank)]));
     }
@@ -444,7 +444,7 @@ TEST_CASE("steps: a rank that only puts waits for others after sixteen steps, of
       Program program;
       Alone port({Form::from_root, 0, 1, false, place}, 0, 2, program);
       const std::uint64_t step = 21 + steps;
-      Course course(shm_backend::pattern_of(Form::from_root, 0, 2, 0), {0, 2, 0}, step, 1, places.of(place, step, 1));
+      Course course({shm_backend::pattern_of(Form::from_root, 0, 2, 0), {0, 2, 0}, 1}, step, places.of(place, step, 1));
       goes = course.move_on(port);
     }
     return steps - 1;

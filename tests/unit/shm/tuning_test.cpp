@@ -29,7 +29,7 @@ void check_all_calls(int size, const std::vector<std::size_t>& counts, const Tun
         std::uint64_t number = 0;
         for (const std::size_t count : counts) {
           for (const bool in_place : {false, true}) {
-            for (const NativeEntry& entry : Collectives::entries()) {
+            for (const NativeEntry& entry : shm_backend::native_entries()) {
               for (const NativeCall& call : test::calls_of(entry, count, size, in_place))
                 make_call<T>(channel, call, rank, size, number++);
             }

@@ -170,7 +170,7 @@ class ShmChannel::Prepared final : public backend::PreparedNative {
   Prepared(ShmChannel& channel, const Collectives::Prepared& call) : channel_(channel), call_(call) {}
 
   bool begin() noexcept override { return channel_.is_usable() && channel_.collectives_.begin(call_); }
-  bool end() noexcept override { return channel_.is_usable() && channel_.collectives_.end(call_); }
+  bool end() noexcept override { return channel_.collectives_.end(call_); }
   Ticket start() override {
     return channel_.natively("native", [&] { return Ticket{kNativeTicket | channel_.collectives_.start(call_)}; });
   }
@@ -373,7 +373,8 @@ void ShmChannel::native(const Request& request, WaitContext& wait) {
 }
 
 std::string ShmChannel::how(const Request& request) const {
-  return fmt::format("{} ({})", collectives_.how(request), in_words(segment_->tuning()));
+  const Tuning& tuning = segment_->tuning();
+  return fmt::format("{} ({})", shm_backend::how(request, segment_->size(), tuning), in_words(tuning));
 }
 
 std::shared_ptr<void> ShmChannel::allocate(std::size_t bytes, const Exchange& exchange, WaitContext& /*wait*/) {

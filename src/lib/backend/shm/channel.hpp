@@ -47,7 +47,7 @@ class ShmChannel final : public Channel,
   std::uint64_t moved(Ticket ticket) override { return find(ticket).moved; }
   std::optional<int> test(Ticket ticket) override;
   int wait(Ticket ticket, WaitContext& wait) override;
-  std::span<const NativeEntry> native_entries() const override { return Collectives::entries(); }
+  std::span<const NativeEntry> native_entries() const override { return shm_backend::native_entries(); }
   Ticket start_native(const Request& request, WaitContext& wait) override;
   void native(const Request& request, WaitContext& wait) override;
   std::string how(const Request& request) const override;

@@ -9,6 +9,7 @@
 
 #include <col/error.hpp>
 
+#include "core/kernels/few_fold.hpp"
 #include "core/kernels/instructions.hpp"
 #include "core/kernels/kernel_table.hpp"
 #include "core/kernels/reduce.hpp"
@@ -78,6 +79,10 @@ void fold_integer_average(const KernelTable& kernels, DType dtype, std::span<con
   });
 }
 
+bool is_average(const Op& op) noexcept {
+  return op.kind() == Op::Kind::builtin && op.reduce_op() == ReduceOp::avg;
+}
+
 // The kernel that does a whole fold in one pass; null if there is none.
 FoldKernel one_pass(const KernelTable& kernels, const Op& op, DType dtype, bool wide, std::size_t inputs,
                     bool divides) noexcept {
@@ -112,7 +117,7 @@ FoldKernel one_pass(const KernelTable& kernels, const Op& op, DType dtype, bool 
                                             std::span<const std::byte* const> inputs, std::size_t ranks,
                                             const FoldTarget& first, const FoldTarget& second, std::size_t count) {
   assert(!inputs.empty());
-  const bool divides = ranks != 0 && op.kind() == Op::Kind::builtin && op.reduce_op() == ReduceOp::avg;
+  const bool divides = ranks != 0 && is_average(op);
   const FoldKernel kernel = one_pass(kernels, op, dtype, wide, inputs.size(), divides);
   const bool swapped = first.data == nullptr;
   const FoldTarget& one = swapped ? second : first;
@@ -135,6 +140,11 @@ FoldKernel one_pass(const KernelTable& kernels, const Op& op, DType dtype, bool 
 void fold(const Op& op, DType dtype, bool wide, std::span<const std::byte* const> inputs, std::size_t ranks,
           FoldTarget first, FoldTarget second, std::size_t count) {
   if (count != 0) fold_any(kernels(), op, dtype, wide, inputs, ranks, first, second, count);
+}
+
+FewFold few_fold(const Op& op, DType dtype, std::size_t inputs) {
+  const bool divides = is_average(op);
+  return {one_pass(kernels(), op, dtype, false, inputs, divides), divides ? inputs : 0};
 }
 
 void fold_with(const KernelTable& kernels, const Op& op, DType dtype, bool wide,

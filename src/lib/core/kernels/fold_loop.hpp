@@ -30,7 +30,11 @@ struct FoldLoop {
   static constexpr std::size_t kInputSize = sizeof(typename Element<kFrom>::Storage);
   static constexpr std::size_t kOutputSize = sizeof(typename Element<kDType>::Storage);
 
-  static void run(const FoldCall& call) { with_vectors<Isa::kVectorBytes>(call); }
+  static void run(const FoldCall& call) {
+    // One number: it takes no longer than to get ready for vectors.
+    if (call.count == 1) return one_by_one(call);
+    many(call);
+  }
 
  private:
   template <class Pack, std::size_t kPacks>
@@ -86,6 +90,8 @@ struct FoldLoop {
       (store_cached(to + kIndex * kStep, tile.packs[kIndex]), ...);
     }
   }
+
+  [[gnu::noinline]] static void many(const FoldCall& call) { with_vectors<Isa::kVectorBytes>(call); }
 
   template <std::size_t kBytes>
   static void with_vectors(const FoldCall& call) {

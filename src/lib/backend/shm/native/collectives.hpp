@@ -11,6 +11,7 @@
 
 #include <col/channel.hpp>
 
+#include "backend/shm/native/choice.hpp"
 #include "backend/shm/native/conflict.hpp"
 #include "backend/shm/native/direct_way.hpp"
 #include "backend/shm/native/meetings.hpp"
@@ -30,13 +31,11 @@ class Collectives {
   // Requires: all arguments outlive it. `group`: the group's name.
   Collectives(const std::string& group, Segment& segment, SymmetricHeap& heap, int rank, Attendant& attendant);
 
-  static std::span<const NativeEntry> entries() noexcept;
-
   // The calls of a group run one after the other, in the order of starting, which is the same on all ranks. The
   // functions below throw as Channel::wait(), and mismatch if the other ranks' call is a different one.
 
-  // Starts one of entries(), which is moved on by any of the next three. Returns its number. What the request points to
-  // must stay valid until the call has ended.
+  // Starts one of native_entries(), which is moved on by any of the next three. Returns its number. What the request
+  // points to must stay valid until the call has ended.
   std::uint64_t start(const Request& request);
   // Goes as far as it can without waiting for others. A mismatch is thrown only some time after it was found: whoever
   // can say more about it gets time to.
@@ -46,24 +45,20 @@ class Collectives {
   // The same as start() and wait().
   void run(const Request& request, WaitContext& wait);
 
-  // How a call is cut.
-  struct Choice {
-    Form form;
-    std::size_t chunk_bytes;
-    core::Stores stores;  // into the output
-    bool is_beyond;       // what the caches hold
-  };
   // How a call goes through the slots. `length`: as for Movement.
   struct Route {
-    Route(Collectives& own, const Request& request, std::size_t length)
-        : Route(own, request, length, own.choose(request, length * size_of(Movement::dtype_of(request, own.rank_)))) {}
+    Route(Collectives& of, const Request& request, std::size_t length)
+        : Route(of, request, length,
+                choose(request, length * size_of(Movement::dtype_of(request, of.rank_)), of.size_, of.tuning_)) {}
 
     Movement movement;
-    Pattern pattern;
-    bool own_comes_last;  // what moves within this rank's own memory
+    Way way;
+    Place place;
+    enum class Own : std::uint8_t { none, first, last };
+    Own own;  // when what moves within this rank's own memory does
 
    private:
-    Route(Collectives& own, const Request& request, std::size_t length, const Choice& choice);
+    Route(Collectives& of, const Request& request, std::size_t length, const Choice& choice);
   };
   // What was decided for a call that comes again in the same place: only its fingerprint changes.
   struct Prepared {
@@ -81,8 +76,6 @@ class Collectives {
   // Goes on with it, and waits no longer than for a moment. Returns whether it has ended; else run() goes on.
   bool end(const Prepared& prepared) noexcept;
 
-  // Which way a call would take, in words. Any thread may ask.
-  std::string how(const Request& request) const;
   bool has_started(std::uint64_t number) const noexcept { return number <= made_; }
   bool has_ended(std::uint64_t number) const noexcept { return number <= ended_; }
   bool is_idle() const noexcept { return ended_ == made_; }
@@ -104,25 +97,37 @@ class Collectives {
 
   bool move_on_to(std::uint64_t number, WaitContext* wait, bool looks);
   template <class Body>
-  void keeping_conflict(Body body);
-  void want_next_slot() const noexcept;
+  void keeping_conflict(Body body) {
+    try {
+      body();
+    } catch (const OtherCall& other) {
+      conflict_.set(other);
+    }
+  }
+  void end_head() noexcept;
+  void want_next_part() const noexcept;
+  // Whether it has come after another moment. Else it is what this rank waits for.
+  [[gnu::noinline]] bool look_on(const Awaited& awaited) noexcept;
+  [[gnu::noinline]] bool have_all_done(std::uint64_t step) noexcept;
   int looks() const noexcept;
+  // Its own.
+  StepHeader& header(std::uint64_t step) const noexcept { return headers_[step & (kHeaders - 1)]; }
 
   [[gnu::noinline]] void begin(const Request& request);  // seldom: the room for it is not for those that are prepared
   void enter(const Request& request);
   bool can_begin(const Prepared& prepared) const noexcept;
   void take(const Route& route);
   bool move_head_on(WaitContext* wait);
+  void move_prepared_on(bool looks);
+  bool move_data_on();
   template <class Moves>
   bool walk(const Moves& moves);
-  // `bytes`: the most that a rank puts in a step.
-  void begin_course(Part part, const Pattern& pattern, std::uint64_t steps, std::size_t bytes);
+  // `place`: of the most that a rank puts in a step.
+  void begin_course(Part part, const Way& way, Place place);
   void begin_meeting(Part part, std::size_t bytes);
   void begin_after(DirectWay::Then then);
   void begin_with_slots();
   void begin_moving(std::size_t length);
-  // `bytes` is the size of the vector, or of the longest block.
-  Choice choose(const Request& request, std::size_t bytes) const;
   void look_at_processors();
 
   const std::string& group_;
@@ -130,6 +135,8 @@ class Collectives {
   const Area area_;
   const Tuning& tuning_;  // in the segment
   const int rank_, size_;
+  StepHeader* const headers_;  // of this rank, as is the next one
+  StepsDone& done_;
   Waiter waiter_;
   bool knows_processors_ = false;
 

@@ -23,9 +23,9 @@ class Telling {
   // `told`: by rank, including this one; empty: nothing is told.
   Telling(const Area& area, int rank, std::span<Told> told) : area_(area), rank_(rank), told_(told) {}
 
-  void put(std::uint64_t /*index*/, std::uint64_t step) const {
+  void put(std::uint64_t /*index*/, std::uint64_t /*step*/, StepHeader& own) const {
     static_assert(sizeof(Told) <= kInlineBytes);
-    if (!told_.empty()) std::memcpy(area_.header(rank_, step).inline_data, &told_[at(rank_)], sizeof(Told));
+    if (!told_.empty()) std::memcpy(own.inline_data, &told_[at(rank_)], sizeof(Told));
   }
   void fold(std::uint64_t /*index*/, std::uint64_t /*step*/) const {}
   void take(std::uint64_t /*index*/, std::uint64_t step, int peer) const {
@@ -73,7 +73,7 @@ class Counting {
   Counting(const Area& area, int rank, PrivateCounts& counts)
       : area_(area), rank_(rank), sent_(counts.sent), expected_(counts.expected), longest_(counts.longest) {}
 
-  void put(std::uint64_t /*index*/, std::uint64_t step) const {
+  void put(std::uint64_t /*index*/, std::uint64_t step, StepHeader& /*own*/) const {
     area_.put_data(rank_, step, sent_.size_bytes(), 0,
                    [&](std::byte* to) { return std::memcpy(to, sent_.data(), sent_.size_bytes()); });
   }

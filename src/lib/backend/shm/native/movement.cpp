@@ -58,6 +58,9 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
     const bool is_cut = by_blocks_ || form == Form::fold_slices || form == Form::fold_slices_at || scaled_;
     if (!is_cut && !row_.has_counts()) simple_bytes_ = length_ * size_of_;
     if (form == Form::fold_all && simple_bytes_ <= kPartBytes) kept_bytes_ = simple_bytes_;
+    if (simple_bytes_ <= kInlineBytes && stores == core::Stores::cached) few_bytes_ = simple_bytes_;
+    if (few_bytes_ != 0 && folds(form) && form != Form::fold_lower)
+      few_fold_ = core::few_fold(request.op, dtype_, static_cast<std::size_t>(size));
     part_ = std::bit_ceil(slot_bytes());
     return;
   }
@@ -97,8 +100,8 @@ void Movement::copy_out(std::size_t begin, const std::byte* from, std::size_t co
 }
 
 void Movement::move_own() const {
+  if (!has_own()) return;
   const bool to_blocks = row_.out == Extent::blocks;
-  if (row_.reduces() || !(to_blocks || by_blocks_) || (row_.rooted && !is_root())) return;
   const std::byte* from = input();
   if (by_blocks_) from += block(rank_, request_.in_counts).begin * size_of_;
   const ElementRange to = to_blocks ? block(rank_, request_.out_counts) : ElementRange{0, request_.out.count * units_};
@@ -123,7 +126,7 @@ std::size_t Movement::copy_in(std::byte* to, std::size_t begin, std::size_t coun
   return count * in_size_;
 }
 
-void Movement::put(std::uint64_t index, std::uint64_t step) const {
+void Movement::put_more(std::uint64_t index, std::uint64_t step) const {
   if (simple_bytes_ == 0 || simple_bytes_ >= core::kLeastWhole) return put_chunk(index, step);
   const std::byte* const from = row_.in == Extent::nothing ? output() : input();
   if (kept_bytes_ != 0) std::memcpy(kept_, from, kept_bytes_);
@@ -166,7 +169,7 @@ std::size_t Movement::write_chunk(std::byte* to, std::uint64_t index, core::Stor
          copy_in(to + after * in_size_, part.begin + after, part.count - after, stores);
 }
 
-void Movement::fold(std::uint64_t index, std::uint64_t step) const {
+void Movement::fold_more(std::uint64_t index, std::uint64_t step) const {
   if (simple_bytes_ != 0 && form_ != Form::fold_lower) {
     for (int rank = 0; rank < size_; ++rank) {
       const bool from_slot = rank != rank_ || (own_in_slot_ && kept_bytes_ == 0);
@@ -221,7 +224,7 @@ void Movement::fold_chunk(std::uint64_t index, std::uint64_t step) const {
   if (shows_later) core::copy_to_others(shown.data, out.data, part.count * size_of_, shown.stores);
 }
 
-void Movement::take(std::uint64_t index, std::uint64_t step, int peer) const {
+void Movement::take_more(std::uint64_t index, std::uint64_t step, int peer) const {
   if (simple_bytes_ != 0 && stores_ == core::Stores::cached) {
     const std::size_t begin = row_.out == Extent::blocks ? static_cast<std::size_t>(peer) * simple_bytes_ : 0;
     if (row_.out != Extent::nothing)

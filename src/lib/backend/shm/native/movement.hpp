@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "backend/shm/native/slot_writing.hpp"
 #include "backend/shm/native/steps.hpp"
 #include "backend/shm/segment/layout.hpp"
+#include "core/kernels/few_fold.hpp"
 #include "core/kernels/fold.hpp"
 #include "core/kernels/store_choice.hpp"
 
@@ -83,10 +85,39 @@ class Movement {
   bool is_scaled() const noexcept { return scaled_; }
 
   // What moves within this rank's own memory. Called once.
+  bool has_own() const noexcept {
+    const bool is_part = row_.out == Extent::blocks || by_blocks_;
+    return is_part && !row_.reduces() && (!row_.rooted || is_root());
+  }
   void move_own() const;
-  void put(std::uint64_t index, std::uint64_t step) const;
-  void fold(std::uint64_t index, std::uint64_t step) const;
-  void take(std::uint64_t index, std::uint64_t step, int peer) const;
+  // `own`: this rank's header of the step.
+  void put(std::uint64_t index, std::uint64_t step, StepHeader& own) const {
+    if (few_bytes_ == 0) {
+      if (length_ != 0) put_more(index, step);
+      return;
+    }
+    const std::byte* const from = row_.in == Extent::nothing ? output() : input();
+    if (kept_bytes_ != 0) copy_few(kept_, from);
+    copy_few(own.inline_data, from);
+  }
+  void fold(std::uint64_t index, std::uint64_t step) const {
+    if (few_fold_.kernel == nullptr) return fold_more(index, step);
+    const std::byte* theirs = area_.header(0, step).inline_data;
+    for (std::size_t rank = 0; rank < static_cast<std::size_t>(size_); ++rank, theirs += area_.header_stride()) {
+      asm("" : "+r"(theirs));  // one by one: what it takes to make vectors of pointers is not for so few
+      sources_[rank] = theirs;
+    }
+    sources_[static_cast<std::size_t>(rank_)] = kept_bytes_ != 0 ? kept_ : input();
+    few_fold_(sources_.data(), static_cast<std::size_t>(size_), output(), length_);
+  }
+  void take(std::uint64_t index, std::uint64_t step, int peer) const {
+    if (few_bytes_ == 0) {
+      if (length_ != 0) take_more(index, step, peer);
+      return;
+    }
+    const std::size_t begin = row_.out == Extent::blocks ? static_cast<std::size_t>(peer) * few_bytes_ : 0;
+    if (row_.out != Extent::nothing) copy_few(output() + begin, area_.header(peer, step).inline_data);
+  }
 
   // Elements of the vector, or of the longest block. Requires: no private counts.
   static std::size_t length_of(const Request& request, int size);
@@ -105,9 +136,19 @@ class Movement {
   std::byte* slot(int rank, std::uint64_t index, std::uint64_t step) const noexcept;
   // The place in a slot of the chunk of a rank's block.
   std::size_t place(int rank) const noexcept { return static_cast<std::size_t>(rank) * chunk_ * in_size_; }
-  // Not inlined: put() and fold() of a small vector stay short.
-  [[gnu::noinline]] void put_chunk(std::uint64_t index, std::uint64_t step) const;
-  [[gnu::noinline]] void fold_chunk(std::uint64_t index, std::uint64_t step) const;
+  // Mostly it is one number.
+  void copy_few(std::byte* to, const std::byte* from) const noexcept {
+    if (few_bytes_ == sizeof(std::uint64_t))
+      std::memcpy(to, from, sizeof(std::uint64_t));
+    else
+      std::memcpy(to, from, few_bytes_);
+  }
+  // Not inlined: what moves few bytes stays short.
+  [[gnu::noinline]] void put_more(std::uint64_t index, std::uint64_t step) const;
+  [[gnu::noinline]] void fold_more(std::uint64_t index, std::uint64_t step) const;
+  [[gnu::noinline]] void take_more(std::uint64_t index, std::uint64_t step, int peer) const;
+  void put_chunk(std::uint64_t index, std::uint64_t step) const;
+  void fold_chunk(std::uint64_t index, std::uint64_t step) const;
   // These two return how many bytes they have written.
   std::size_t write_chunk(std::byte* to, std::uint64_t index, core::Stores stores) const;
   std::size_t copy_in(std::byte* to, std::size_t begin, std::size_t count, core::Stores stores) const;
@@ -146,6 +187,8 @@ class Movement {
   std::uint64_t steps_ = 1;
   // A vector that one step moves as it is, in bytes: nothing to cut, and nothing to multiply. Zero: not so simple.
   std::size_t simple_bytes_ = 0;
+  std::size_t few_bytes_ = 0;            // the same, if it fits into a header; else zero
+  core::FewFold few_fold_;               // of it; no kernel: it is not so simple
   core::StoreChoice* choice_ = nullptr;  // how slots are written; null: in the usual way
   std::size_t part_ = 0;                 // of a slot, that a step uses: a power of two
 };

@@ -127,47 +127,56 @@ struct Shape {
   int root = 0;
 };
 
-constexpr int count_of(Peers peers, const Shape& shape) noexcept {
-  switch (peers) {
-    case Peers::none:
-      return 0;
-    case Peers::root:
-      return 1;
-    case Peers::lower:
-      return shape.rank;
-    case Peers::others:
-      break;
-  }
-  return shape.size - 1;
-}
+// The peers that a rank comes to, in their order.
+struct Round {
+  int first = 0, count = 0, size = 1;
 
-// The peers in the order in which a rank comes to them.
-constexpr int peer_at(Peers peers, const Shape& shape, int index) noexcept {
-  if (peers == Peers::root) return shape.root;
-  if (peers == Peers::lower) return index;
-  // Starts with the next rank, so that not all ranks read the same slot at once.
-  const int peer = shape.rank + 1 + index;
-  return peer < shape.size ? peer : peer - shape.size;
-}
+  constexpr Round() = default;
+  constexpr Round(Peers peers, const Shape& shape) noexcept : size(shape.size) {
+    if (peers == Peers::root) {
+      first = shape.root;
+      count = 1;
+    } else if (peers == Peers::lower) {
+      count = shape.rank;
+    } else if (peers == Peers::others) {
+      first = shape.rank + 1;  // the next rank, so that not all ranks read the same slot at once
+      count = shape.size - 1;
+    }
+  }
+  constexpr int at(int index) const noexcept {
+    const int peer = first + index;
+    return peer < size ? peer : peer - size;
+  }
+};
+
+// What a rank does in a collective, before its steps have numbers: the same for all calls of one kind.
+struct Way {
+  constexpr Way() = default;
+  constexpr Way(const Pattern& of, const Shape& shape, std::uint64_t how_many) noexcept
+      : pattern(of),
+        reads(of.folds != Peers::none || of.takes != Peers::none),
+        fold_lag(of.puts && how_many > 1 ? 1 : 0),
+        take_lag(fold_lag + (of.takes_results && how_many > 1 ? 1 : 0)),
+        folds(of.folds, shape),
+        takes(of.takes, shape),
+        steps(how_many) {}
+
+  Pattern pattern = {};
+  bool reads = false;                       // whether this rank reads what others have put
+  std::uint8_t fold_lag = 0, take_lag = 0;  // how many turns after its put a step is folded and taken
+  Round folds = {}, takes = {};
+  std::uint64_t steps = 0;
+};
 
 // One rank's way through the steps of a collective. It stops where a wait finds nothing yet, and goes on from there.
 class Course {
  public:
   Course() = default;
-  // The first of the `steps` steps has the number `first`. `reuse`: after how many steps, of this course and the next
-  // ones, this rank writes again where it has put its input (Reuse).
-  Course(const Pattern& pattern, const Shape& shape, std::uint64_t first, std::uint64_t steps,
-         std::uint64_t reuse) noexcept
-      : pattern_(pattern),
-        shape_(shape),
-        first_(first),
-        steps_(steps),
-        reuse_(reuse),
-        fold_lag_(pattern.puts && steps > 1 ? 1 : 0),
-        take_lag_(fold_lag_ + (pattern.takes_results && steps > 1 ? 1 : 0)),
-        reads_(pattern.folds != Peers::none || pattern.takes != Peers::none) {}
+  // The first of the steps has the number `first`. `reuse`: after how many steps, of this course and the next ones,
+  // this rank writes again where it has put its input (Reuse).
+  Course(const Way& way, std::uint64_t first, std::uint64_t reuse) noexcept : way_(way), first_(first), reuse_(reuse) {}
 
-  const Pattern& pattern() const noexcept { return pattern_; }
+  const Pattern& pattern() const noexcept { return way_.pattern; }
   // How many turns are behind it. Each puts one step, folds an earlier one, and takes one that is earlier still.
   std::uint64_t turn() const noexcept { return turn_; }
 
@@ -175,74 +184,92 @@ class Course {
   // exception of the Port's.
   template <class Port>
   bool move_on(Port& port) {
-    if (part_ == Part::begin) {
-      // A rank that reads nothing in this collective does not delay others.
-      if (!reads_) port.tell_done(first_ + steps_ - 1);
-      enter(Part::put);
-    }
-    for (; turn_ < steps_ + take_lag_; ++turn_) {
-      if (part_ == Part::put && !put(port)) return false;
-      if (part_ == Part::fold && !fold(port)) return false;
-      if (!take(port)) return false;
-      enter(Part::put);
-    }
-    return true;
+    return has_one_step() ? move_on_by_one(port) : move_on_by_more(port);
+  }
+  // The two parts of it. Most courses have one step, and need not count.
+  bool has_one_step() const noexcept { return way_.steps == 1; }
+  template <class Port>
+  [[gnu::always_inline]] bool move_on_by_one(Port& port) {
+    return go<true>(port);
+  }
+  template <class Port>
+  [[gnu::noinline]] bool move_on_by_more(Port& port) {
+    return go<false>(port);
   }
 
  private:
   enum class Part : std::uint8_t { begin, put, fold, take };
 
-  void enter(Part part) noexcept {
+  // `kOne`: there is one step, so there is one turn, and nothing lags.
+  template <bool kOne, class Port>
+  [[gnu::always_inline]] bool go(Port& port) {
+    // A rank that reads nothing in this collective does not delay others.
+    if (part_ == Part::begin && !way_.reads) port.tell_done(first_ + way_.steps - 1);
+    Part part = part_;
+    int next = next_;  // of the peers that this part waits for
+    for (; kOne || turn_ < way_.steps + way_.take_lag; ++turn_) {
+      if (part <= Part::put && !put<kOne>(port)) return stop(Part::put, 0);
+      if (part <= Part::fold && !fold<kOne>(port, next)) return stop(Part::fold, next);
+      if (part <= Part::fold) next = 0;
+      if (!take<kOne>(port, next)) return stop(Part::take, next);
+      if (kOne) return true;
+      part = Part::put;
+      next = 0;
+    }
+    return true;
+  }
+
+  bool stop(Part part, int next) noexcept {
     part_ = part;
-    next_ = 0;
+    next_ = next;
+    return false;
   }
 
-  template <class Port>
-  bool put(Port& port) {
-    if (pattern_.puts && turn_ < steps_) {
-      const std::uint64_t step = first_ + turn_;
-      if (step > reuse_ && !port.wait_done(step - reuse_)) return false;
-      port.put(turn_, step);
-      port.tell_ready(step);
-    }
-    enter(Part::fold);
+  template <bool kOne>
+  std::uint64_t turn_after(std::uint8_t lag) const noexcept {
+    return kOne ? 0 : turn_ - lag;
+  }
+
+  template <bool kOne, class Port>
+  [[gnu::always_inline]] bool put(Port& port) {
+    if (!way_.pattern.puts || (!kOne && turn_ >= way_.steps)) return true;
+    const std::uint64_t turn = turn_after<kOne>(0), step = first_ + turn;
+    if (step > reuse_ && !port.wait_done(step - reuse_)) return false;
+    port.put(turn, step);
+    port.tell_ready(step);
     return true;
   }
 
-  template <class Port>
-  bool fold(Port& port) {
-    if (pattern_.folds != Peers::none && turn_ >= fold_lag_ && turn_ < steps_ + fold_lag_) {
-      const std::uint64_t step = first_ + turn_ - fold_lag_;
-      for (; next_ < count_of(pattern_.folds, shape_); ++next_) {
-        if (!port.wait_ready(peer_at(pattern_.folds, shape_, next_), step)) return false;
-      }
-      port.fold(turn_ - fold_lag_, step);
-      if (pattern_.shows_result) port.tell_folded(step);
+  template <bool kOne, class Port>
+  [[gnu::always_inline]] bool fold(Port& port, int& next) {
+    if (way_.pattern.folds == Peers::none) return true;
+    if (!kOne && (turn_ < way_.fold_lag || turn_ >= way_.steps + way_.fold_lag)) return true;
+    const std::uint64_t turn = turn_after<kOne>(way_.fold_lag), step = first_ + turn;
+    for (; next < way_.folds.count; ++next) {
+      if (!port.wait_ready(way_.folds.at(next), step)) return false;
     }
-    enter(Part::take);
+    port.fold(turn, step);
+    if (way_.pattern.shows_result) port.tell_folded(step);
     return true;
   }
 
-  template <class Port>
-  bool take(Port& port) {
-    if (turn_ < take_lag_) return true;
-    const std::uint64_t step = first_ + turn_ - take_lag_;
-    for (; next_ < count_of(pattern_.takes, shape_); ++next_) {
-      const int peer = peer_at(pattern_.takes, shape_, next_);
-      if (!(pattern_.takes_results ? port.wait_folded(peer, step) : port.wait_ready(peer, step))) return false;
-      port.take(turn_ - take_lag_, step, peer);
+  template <bool kOne, class Port>
+  [[gnu::always_inline]] bool take(Port& port, int& next) {
+    if (!kOne && turn_ < way_.take_lag) return true;
+    const std::uint64_t turn = turn_after<kOne>(way_.take_lag), step = first_ + turn;
+    for (; next < way_.takes.count; ++next) {
+      const int peer = way_.takes.at(next);
+      if (!(way_.pattern.takes_results ? port.wait_folded(peer, step) : port.wait_ready(peer, step))) return false;
+      port.take(turn, step, peer);
     }
-    if (reads_) port.tell_done(step);
+    if (way_.reads) port.tell_done(step);
     return true;
   }
 
-  Pattern pattern_;
-  Shape shape_;
-  std::uint64_t first_ = 0, steps_ = 0, reuse_ = 0;
-  std::uint64_t fold_lag_ = 0, take_lag_ = 0;  // how many turns after its put a step is folded and taken
-  bool reads_ = false;                         // whether this rank reads what others have put
+  Way way_;
+  std::uint64_t first_ = 0, reuse_ = 0;
   Part part_ = Part::begin;
-  int next_ = 0;  // of the peers that this part waits for
+  int next_ = 0;
   std::uint64_t turn_ = 0;
 };
 

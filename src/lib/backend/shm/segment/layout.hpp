@@ -234,6 +234,8 @@ class Area {
     const std::size_t index = step & (kHeaders - 1);
     return reinterpret_cast<StepHeader*>(headers_ + static_cast<std::size_t>(rank) * header_stride_)[index];
   }
+  // From the header of a rank to that of the next one, in bytes.
+  std::size_t header_stride() const noexcept { return header_stride_; }
   static constexpr Place place_of(std::size_t bytes) noexcept {
     return bytes <= kInlineBytes ? Place::header : bytes <= kPartBytes ? Place::part : Place::slot;
   }
