@@ -56,6 +56,25 @@ TEST_CASE("recorded calls: each that comes again has the label of its time, and 
   }
 }
 
+TEST_CASE("recorded calls: one that comes again is traced as long as that is wanted", "[group]") {
+  const auto outcomes = run_threads(2, [](int rank, col::Context& context) {
+    col::Group group = context.init_group({.rank = rank, .world_size = 2, .backend_name = "shm"});
+    std::vector<float> data(3, 1);
+    std::uint64_t calls = 0;
+    for (const bool wanted : {false, false, true, false, true, true, false}) {
+      group.record_trace(wanted);
+      group.allreduce(data);
+      ++calls;
+      const std::vector<col::TraceEntry> trace = group.trace();
+      expect(trace.size() == (wanted ? 1U : 0U), "entries: " + std::to_string(trace.size()));
+      for (const col::TraceEntry& entry : trace)
+        expect(entry.operation == calls && entry.collective == col::Collective::allreduce, "another call");
+    }
+  });
+  INFO(show(outcomes));
+  CHECK(all_good(outcomes));
+}
+
 TEST_CASE("recorded calls: what ends beside a wait of another group leaves the record to that wait", "[group]") {
   std::shared_ptr<col::ControlPage> page;
   std::mutex mutex;

@@ -42,7 +42,7 @@ class CallRing {
   explicit CallRing(RankRecord& record) noexcept : ring_(*record.recorder_), record_(*record.layout_) {}
 
   // A call begins that may end in a moment. Returns the number of its entry, for end() or take_back().
-  std::uint64_t begin(const Words& words, std::uint64_t sequence) noexcept {
+  [[gnu::always_inline]] std::uint64_t begin(const Words& words, std::uint64_t sequence) noexcept {
     const std::uint64_t number = next();
     fill(number, words, sequence, EntryState::running);
     publish(number);
@@ -50,7 +50,8 @@ class CallRing {
   }
 
   // It has ended, and its record still says nothing of it. `took_ns`: of a long one; else 0.
-  void end(std::uint64_t number, const Words& words, std::uint64_t sequence, std::uint64_t took_ns = 0) noexcept {
+  [[gnu::always_inline]] void end(std::uint64_t number, const Words& words, std::uint64_t sequence,
+                                  std::uint64_t took_ns = 0) noexcept {
     RingEntry& entry = at(number);
     // Another thread's call may have its place, if it was begun in the same moment, or a thousand calls ago.
     if (entry.call.load(std::memory_order_relaxed) != with(words.call, sequence, EntryState::running)) [[unlikely]]

@@ -150,7 +150,7 @@ bool Work::Handle::wait_within(Duration budget) {
 // For a function that was given to then(). The progress thread does the work.
 bool Work::Handle::await_function(Duration budget) {
   if (state) state->access().require_member();
-  if (group::ProgressThread::is_this() && !has_ended())
+  if (group::must_not_wait && !has_ended())
     throw Error(
         ErrorCode::invalid_argument,
         "a function that was given to Work::then() must not wait for another one; give it to that one's then()");

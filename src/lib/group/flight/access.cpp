@@ -119,7 +119,7 @@ void Access::throw_in_use() const {
 }
 
 void Turn::require_may_wait(const Access& access) {
-  if (!ProgressThread::is_this()) return;
+  if (!must_not_wait) return;
   throw access.core_.own_error(
       ErrorCode::invalid_argument,
       "a function that was given to Work::then() must not wait: it may start operations, and give another function "
@@ -132,7 +132,7 @@ void Access::enter(std::optional<Duration> timeout) {
   if (timeout) Turn::require_may_wait(*this);
   if (core_.settings().serialize) begin_turn(timeout.value_or(core_.timeout()));
   if (!gate_.enter()) refuse();
-  if (!destroyed_) return;  // in between, by another thread
+  if (!is_destroyed()) return;  // in between, by another thread
   leave();
   throw_unusable();
 }
@@ -141,11 +141,6 @@ void Access::refuse() {
   end_turn();
   require_usable();  // with turns, it is in use by who destroys it, or by this thread
   throw_in_use();
-}
-
-void Access::leave() noexcept {
-  gate_.leave();
-  end_turn();
 }
 
 void Access::end_turn() noexcept {
@@ -180,6 +175,7 @@ bool Access::wait_for_turn(const Deadline& deadline, const Deadline& until) {
 }
 
 void Access::change_leaving(bool leaves) noexcept {
+  if (leaves == is_left_to_others_) return;
   try {
     if (leaves)
       Unattended::instance().add(self_);
@@ -196,7 +192,7 @@ bool Access::move_on_unattended() {
   const std::unique_lock lock(gate_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
   if (core_.is_forked_child()) return false;
-  if (destroyed_) {
+  if (is_destroyed()) {
     // Its Works would never end: nobody moves them on any more.
     if (is_left_over_ && !flight_.active().empty())
       core_.break_with(core_.own_error(ErrorCode::aborted, "the group was destroyed with operations in flight"));
@@ -219,13 +215,13 @@ bool Access::hand_over() {
   if (!flight_.holds_back()) return true;
   const auto lock = lock_for_moments();
   if (!lock) return false;
-  if (!destroyed_ && !core_.is_forked_child()) flight_.hand_over();
+  if (!is_destroyed() && !core_.is_forked_child()) flight_.hand_over();
   return true;
 }
 
 template <class Act>
 void Access::move_on_by(std::unique_lock<Gate> lock, const Act& act) noexcept {
-  if (!lock || destroyed_ || core_.is_forked_child()) return;
+  if (!lock || is_destroyed() || core_.is_forked_child()) return;
   const auto* const outer = std::exchange(moved_on, this);
   try {
     act();
@@ -273,7 +269,7 @@ std::unique_lock<Gate> Access::try_lock() {
 }
 
 std::unique_lock<Gate> Access::lock_if_destroyed() {
-  if (!destroyed_ || core_.is_forked_child()) return {};
+  if (!is_destroyed() || core_.is_forked_child()) return {};
   return std::unique_lock(gate_);
 }
 

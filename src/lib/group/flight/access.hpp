@@ -12,6 +12,7 @@
 
 #include "core/clock/clock.hpp"
 #include "core/clock/lock.hpp"
+#include "core/fast_tls.hpp"
 #include "group/flight/core.hpp"
 #include "group/flight/flight.hpp"
 
@@ -23,10 +24,13 @@ class Gate {
  public:
   // False if a call uses the group. Waits for a thread that moves it on, which takes moments.
   bool enter() noexcept {
-    std::uint32_t state = 0;
     // acquire pairs with the release in leave(): the next call, maybe in another thread, sees what this one wrote.
-    return state_.compare_exchange_strong(state, kUsed, std::memory_order_acquire, std::memory_order_relaxed) ||
-           enter_slowly();
+    return enter_at_once() || enter_slowly();
+  }
+  // False if it is not free.
+  bool enter_at_once() noexcept {
+    std::uint32_t state = 0;
+    return state_.compare_exchange_strong(state, kUsed, std::memory_order_acquire, std::memory_order_relaxed);
   }
   // Nobody moves on what is used: there is no other bit.
   void leave() noexcept { state_.store(0, std::memory_order_release); }
@@ -50,6 +54,9 @@ class Gate {
   std::atomic<std::uint32_t> state_{0};
 };
 
+// True in the thread that runs what was given to Work::then().
+COL_FAST_TLS inline thread_local bool must_not_wait = false;
+
 // Threads that use one group in turn, in the order of their arrival: ContextSpec::serialize.
 class Turns {
  public:
@@ -67,7 +74,8 @@ class Turns {
 
 class Access {
  public:
-  Access(Core& core, Flight& flight) : core_(core), flight_(flight) {}
+  Access(Core& core, Flight& flight)
+      : core_(core), flight_(flight), state_(core.settings().serialize ? kTakesTurns : std::uint8_t{0}) {}
   Access(const Access&) = delete;
   Access& operator=(const Access&) = delete;
 
@@ -76,7 +84,7 @@ class Access {
 
   // Throws not_initialized if the group was destroyed, or if this is a forked child.
   void require_usable() const {
-    if (core_.is_forked_child() || destroyed_) throw_unusable();
+    if (core_.is_forked_child() || is_destroyed()) throw_unusable();
   }
   // Throws not_initialized in a forked child.
   void require_member() const {
@@ -87,8 +95,8 @@ class Access {
   [[noreturn]] void throw_in_use() const;
 
   // Returns whether it was not destroyed before.
-  bool mark_destroyed() noexcept { return !destroyed_.exchange(true); }
-  bool is_destroyed() const noexcept { return destroyed_; }
+  bool mark_destroyed() noexcept { return (state_.fetch_or(kDestroyed) & kDestroyed) == 0; }
+  bool is_destroyed() const noexcept { return (state_ & kDestroyed) != 0; }
 
   // For memory that is to be freed. Waits for others that move the group on, which takes moments, but not for a call:
   // an empty lock if the group is in use. A call that begins meanwhile waits for the lock and is not refused. It also
@@ -125,11 +133,29 @@ class Access {
   friend class Use;
   friend class LastUse;
 
+  static constexpr std::uint8_t kDestroyed = 1, kTakesTurns = 2;
+
   [[noreturn]] void throw_unusable() const;
   // What begins and ends every use. `timeout`: of a call that blocks.
   void enter(std::optional<Duration> timeout);
+  // The same for a call that blocks, where nothing is in its way: else it returns false, and enter() says why. A thread
+  // that moves this group on has its gate.
+  [[gnu::always_inline]] bool enter_at_once() noexcept {
+    if (state_ != 0 || must_not_wait || !gate_.enter_at_once()) return false;
+    if (state_ != 0 || core_.is_forked_child()) [[unlikely]] {
+      gate_.leave();
+      return false;
+    }
+    if (is_left_to_others_) [[unlikely]]
+      change_leaving(false);
+    return true;
+  }
   [[noreturn]] void refuse();
-  void leave() noexcept;
+  [[gnu::always_inline]] void leave() noexcept {
+    const bool takes_turns = (state_ & kTakesTurns) != 0;
+    gate_.leave();
+    if (takes_turns) turns_.leave();
+  }
   void begin_turn(Duration timeout);
   bool begin_turn_within(Duration budget);
   bool wait_for_turn(const Deadline& deadline, const Deadline& until);
@@ -143,17 +169,17 @@ class Access {
   std::unique_lock<Gate> lock_for_moments() { return is_moving_one_on() ? try_lock() : lock_unless_used(); }
   // Called at the begin and the end of a call: operations in flight are moved forward by their own waits, or else by
   // the waits of all others. Requires: this thread has the gate.
-  void leave_to_others(bool leaves) noexcept {
-    leaves = leaves && !flight_.active().empty() && !destroyed_;
-    if (leaves != is_left_to_others_) change_leaving(leaves);
+  [[gnu::always_inline]] void leave_to_others(bool leaves) noexcept {
+    if (is_left_to_others_ || !flight_.active().empty()) [[unlikely]]
+      change_leaving(leaves && !flight_.active().empty() && !is_destroyed());
   }
   void change_leaving(bool leaves) noexcept;
 
   Core& core_;
   Flight& flight_;
   std::weak_ptr<Access> self_;
-  Turns turns_;  // of threads that want to set the next member, if their calls are serialized
-  std::atomic<bool> destroyed_{false};
+  Turns turns_;                      // of threads that want to use the group, if their calls are serialized
+  std::atomic<std::uint8_t> state_;  // bits from above
   std::atomic<bool> is_left_over_{false};
   Gate gate_;                       // guards the member below, the channels, and what is in flight
   bool is_left_to_others_ = false;  // in Unattended
@@ -212,6 +238,13 @@ class Use {
   // this thread must not wait.
   explicit Use(Access& access, std::optional<Duration> timeout = std::nullopt) : access_(access) {
     access_.enter(timeout);
+    access_.leave_to_others(false);
+  }
+  // One that blocks. Mostly nothing is in its way.
+  Use(Access& access, const Options& options) : access_(access) {
+    if (access_.enter_at_once()) [[likely]]
+      return;
+    access_.enter(access_.core_.timeout_of(options));
     access_.leave_to_others(false);
   }
   ~Use() {

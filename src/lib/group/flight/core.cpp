@@ -40,7 +40,8 @@ Error Core::error_about(int culprit, ErrorCode code, std::string_view message) c
   return with_world_rank(Error(code, message, name(), culprit), surroundings().peers);
 }
 
-void Core::throw_named(std::string_view named) const {
+void Core::check_own(std::string_view named) const {
+  if (named == name()) return;
   throw own_error(
       ErrorCode::invalid_argument,
       fmt::format("called on this group, but the options name group '{}'; call it on that group, or use the free "

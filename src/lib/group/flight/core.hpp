@@ -94,18 +94,19 @@ class Core {
   Error own_error(ErrorCode code, std::string_view message) const { return error_about(rank(), code, message); }
   Error error_about(int culprit, ErrorCode code, std::string_view message) const;
   // A method is called on a group; a name in its options can only be a slip. Throws invalid_argument.
-  void check_named(std::string_view named) const {
+  [[gnu::always_inline]] void check_named(std::string_view named) const {
     static constexpr std::string_view kDefault = "default";  // Options::group
     // Compared in place: a string's own comparison is a call.
     const bool is_default =
         named.size() == kDefault.size() && std::memcmp(named.data(), kDefault.data(), kDefault.size()) == 0;
-    if (!is_default && named != name()) throw_named(named);
+    if (!is_default) [[unlikely]]
+      check_own(named);
   }
 
   // ---- Requires for the rest: the group's lock is held.
 
   // The same, and throws aborted if the group is broken, and invalid_argument while a scope collects calls.
-  void check_name(std::string_view named) {
+  [[gnu::always_inline]] void check_name(std::string_view named) {
     if (refuses_) throw_refused();
     check_named(named);
   }
@@ -135,7 +136,7 @@ class Core {
   void set_on_refused(std::function<void(const Error&)> on_refused) { on_refused_ = std::move(on_refused); }
 
  private:
-  [[noreturn]] void throw_named(std::string_view named) const;
+  void check_own(std::string_view named) const;
   [[noreturn]] void throw_refused();
   [[noreturn]] void throw_lost_scope();
 

@@ -1,8 +1,6 @@
 #include "group/flight/pending.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -44,39 +42,7 @@ Operation describe_leg(const Leg& leg, int rank, int size) {
           .counterparts = {leg.peer}};
 }
 
-// Zero if both are the same. Without jumps: mostly they are.
-template <class Value>
-std::uint64_t difference(const Value& a, const Value& b) {
-  static_assert(sizeof(Value) <= sizeof(std::uint64_t) && std::has_unique_object_representations_v<Value>);
-  std::uint64_t first = 0, second = 0;
-  std::memcpy(&first, &a, sizeof a);
-  std::memcpy(&second, &b, sizeof b);
-  return first ^ second;
-}
-
-std::uint64_t difference(const ConstTensorView& a, const ConstTensorView& b) {
-  return difference(a.data, b.data) | difference(a.count, b.count) | difference(a.dtype, b.dtype) |
-         difference(a.device.type, b.device.type) | difference(a.device.index, b.device.index);
-}
-
-// Mostly both are empty: that is seen without a call.
-bool is_same(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && (a.empty() || a == b);
-}
-
 }  // namespace
-
-bool Prepared::is_repeated_by(const Call& other, const Options& options, bool asynchronous) const {
-  const std::uint64_t differences =
-      difference(other.collective, request.collective) | difference(other.in, request.in) |
-      difference(ConstTensorView(other.out), ConstTensorView(request.out)) | difference(options.root, request.root) |
-      difference(options.stream.handle, request.stream.handle) | difference(asynchronous, form.asynchronous) |
-      difference(options.compress, form.compress) | difference(options.deterministic, deterministic) |
-      other.in_counts.size() | other.out_counts.size();
-  return differences == 0 && options.op.kind() == Op::Kind::builtin &&
-         options.op.reduce_op() == request.op.reduce_op() && is_same(options.algorithm, asked_algorithm) &&
-         is_same(form.part_of, Composite::current());
-}
 
 bool Pending::uses(ConstTensorView memory) const {
   if (collective) return overlaps(memory, request.in) || overlaps(memory, request.out);
@@ -96,6 +62,7 @@ void Pending::reset() {
   decision.reset();
   run.plan_of_counts.reset();
   native.reset();
+  is_brief = false;
   ticket.reset();
   channel = nullptr;
   stream = {};

@@ -23,14 +23,12 @@ struct Prepared : CollectiveCall {
   Stream stream = {};           // of copies from and to the GPU
   bool ends_on_device = false;  // streams can wait for it: it is over when the device says so, with nothing to copy
   std::unique_ptr<backend::PreparedNative> native =
-      {};  // the channel's part of one that comes again; null: there is none
+      {};                 // the channel's part of one that comes again; null: there is none
+  bool is_brief = false;  // it blocks, has a channel's part, and can end in a moment: Starter::run_again()
   // In the flight recorder's words, which are made once: for calls with that label (Group::annotate()).
   std::optional<core::CallRing::Words> recorded = {};
   std::uint16_t label = 0;
 
-  // Returns true if a call would be the same as this one: the same buffers, and the same in everything that decisions
-  // and checks depend on. Requires: its operator is built in, and it has no lists of counts.
-  bool is_repeated_by(const Call& other, const Options& options, bool asynchronous) const;
   // 1 + ReduceOp, as in CallDetails; 0 for what does not reduce.
   std::uint8_t reduction() const;
 };

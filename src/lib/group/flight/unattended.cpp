@@ -14,7 +14,6 @@
 
 #include "core/clock/clock.hpp"
 #include "core/clock/this_process.hpp"
-#include "core/fast_tls.hpp"
 #include "core/job/background.hpp"
 #include "core/log.hpp"
 
@@ -30,8 +29,6 @@ void forget_parent() {
   core::state_of_process.unattended.store(nullptr, std::memory_order_relaxed);
   core::Background::groups().store(0, std::memory_order_relaxed);
 }
-
-COL_FAST_TLS thread_local bool is_progress_thread = false;
 
 // Between two looks while nothing moves: short against a message, long against a look.
 constexpr auto kPause = std::chrono::microseconds(50);
@@ -104,10 +101,6 @@ ProgressThread& ProgressThread::instance() {
 
 ProgressThread::ProgressThread() : pid_(core::own_pid()) {}
 
-bool ProgressThread::is_this() noexcept {
-  return is_progress_thread;
-}
-
 // Requires: mutex_ is held. Every signal is blocked in the thread: the program's are never delivered to one that it
 // does not know of.
 void ProgressThread::require_started() {
@@ -147,7 +140,7 @@ void ProgressThread::watch(std::shared_ptr<Continuation> continuation) {
 }
 
 void ProgressThread::loop() {
-  is_progress_thread = true;
+  must_not_wait = true;
   std::vector<std::weak_ptr<Access>> groups;
   std::vector<std::shared_ptr<Continuation>> continuations;
   int eager = 0;  // looks that are left until the next pause

@@ -45,8 +45,6 @@ class ProgressThread {
   void watch(std::weak_ptr<Access> group);
   // Runs it when what comes before has ended. Throws resource if the thread cannot be started.
   void watch(std::shared_ptr<Continuation> continuation);
-  // Whether the calling thread is one.
-  static bool is_this() noexcept;
 
  private:
   ProgressThread();

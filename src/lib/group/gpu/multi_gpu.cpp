@@ -56,7 +56,7 @@ void MultiGpu::check_numerics(const MultiGpuCall& call, const Options& options) 
 }
 
 void MultiGpu::run(const MultiGpuCall& call, const Options& options) {
-  const Use use(access_, core_.timeout_of(options));
+  const Use use(access_, options);
   check_both(call.name, options);
   check(call, options, core_.shape());
   check_numerics(call, options);
@@ -127,7 +127,7 @@ void MultiGpu::compare_first(const Operation& operation, WaitContext& wait) {
 }
 
 void MultiGpu::exchange(const MultiGpuMessage& asked, const Options& options) {
-  const Use use(access_, core_.timeout_of(options));
+  const Use use(access_, options);
   check_both(asked.name, options);
   check(asked, core_.shape());
   if (options.tag != 0)

@@ -4,6 +4,8 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -119,6 +121,54 @@ void Collectives::cancel_scope() {
   const Use use(access_);
   drop_collected(core_.own_error(ErrorCode::aborted, "the scope of coalesce() was cancelled, and the call not made"));
 }
+
+// ---- Starting them together
+
+void Starter::begin_together(std::span<const PendingPtr> calls, std::string_view part_of) {
+  std::vector<PendingPtr> on_gpu;
+  // Where calls are compared first, all of them have the timeout of one: else each that peers come late to would add
+  // its own.
+  std::optional<Deadline> limit;
+  if (core_.settings().compare_first || calls.front()->request.is_captured)
+    limit = Deadline::after(calls.front()->timeout);
+  const Deadline* const until = limit ? &*limit : nullptr;
+  for (const PendingPtr& pending : calls) {
+    pending->form.part_of = part_of;
+    pending->call = fingerprint(core_.token(), pending->request, pending->form);
+    begin(*pending, false, until);
+    if (!pending->decision->plan && lanes_.gpu_of(pending->channel) != nullptr)
+      on_gpu.push_back(pending);
+    else
+      launch(pending);
+  }
+  if (!on_gpu.empty()) start_on_gpu(on_gpu, until);
+}
+
+void Starter::start_on_gpu(std::span<const PendingPtr> calls, const Deadline* until) {
+  const Pending& first = *calls.front();
+  LateDiagnosis diagnosis(core_.surroundings(), first);
+  WaitContext wait = until != nullptr ? core_.waiting(*until, &diagnosis) : core_.waiting(first.timeout, &diagnosis);
+  if (lanes_.hosted() != nullptr) wait.meanwhile([this] { flight_.progress_hosted(); });
+  try {
+    std::vector<const Request*> requests;
+    for (const PendingPtr& pending : calls) {
+      core_.pass_fault(pending->sequence);
+      Flight::fetch(*pending, wait);
+      requests.push_back(&pending->request);
+    }
+    DeviceOps& gpu = *lanes_.gpu_of(first.channel);
+    const std::vector<Ticket> tickets = gpu.start_together(requests, wait);
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      calls[i]->ticket = tickets[i];
+      if (calls[i]->request.is_captured) calls[i]->in_graph = gpu.end_of(tickets[i], wait);
+      flight_.add(calls[i]);
+    }
+  } catch (...) {
+    core_.fail_with_current(diagnosis.get(), first.form.part_of);
+  }
+}
+
+// ---- What a scope has to be like
 
 bool Collectives::is_in_scope(ConstTensorView memory) const {
   return std::ranges::any_of(

@@ -1,13 +1,72 @@
 #include "group/run/collectives.hpp"
 
+#include <bit>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "backend/capabilities.hpp"
 #include "group/call/checks.hpp"
+#include "group/call/composite.hpp"
 
 namespace col::group {
+namespace {
+
+// Compares pairs of values without jumps: mostly they are the same.
+class Differences {
+ public:
+  template <class Value>
+  [[gnu::always_inline]] void of(Value a, Value b) {
+    static_assert(std::has_unique_object_representations_v<Value>);
+    if constexpr (sizeof(Value) == 1)
+      bytes_ |= static_cast<std::uint8_t>(std::bit_cast<std::uint8_t>(a) ^ std::bit_cast<std::uint8_t>(b));
+    else if constexpr (sizeof(Value) == 4)
+      halves_ |= std::bit_cast<std::uint32_t>(a) ^ std::bit_cast<std::uint32_t>(b);
+    else
+      words_ |= std::bit_cast<std::uint64_t>(a) ^ std::bit_cast<std::uint64_t>(b);
+  }
+  [[gnu::always_inline]] void of(const ConstTensorView& a, const ConstTensorView& b) {
+    of(a.data, b.data);
+    of(a.count, b.count);
+    of(a.dtype, b.dtype);
+    of(a.device.type, b.device.type);
+    of(a.device.index, b.device.index);
+  }
+  bool any() const { return (words_ | halves_ | bytes_) != 0; }
+
+ private:
+  std::uint64_t words_ = 0;
+  std::uint32_t halves_ = 0;
+  std::uint8_t bytes_ = 0;
+};
+
+// Mostly both are empty: that is seen without a call.
+[[gnu::always_inline]] inline bool is_same(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && (a.empty() || a == b);
+}
+
+// Returns true if a call would be the same as a known one: the same buffers, and the same in everything that decisions
+// and checks depend on. Requires: the known one's operator is built in, and it has no lists of counts.
+[[gnu::always_inline]] inline bool repeats(const Call& call, const Options& options, const Prepared& known) {
+  Differences differences;
+  differences.of(call.collective, known.request.collective);
+  differences.of(call.in, known.request.in);
+  differences.of(ConstTensorView(call.out), ConstTensorView(known.request.out));
+  differences.of(call.in_counts.size() | call.out_counts.size(), std::size_t{0});
+  differences.of(options.op.kind(), Op::Kind::builtin);
+  differences.of(options.op.reduce_op(), known.request.op.reduce_op());
+  differences.of(options.root, known.request.root);
+  differences.of(options.stream.handle, known.request.stream.handle);
+  differences.of(options.compress, known.form.compress);
+  differences.of(options.deterministic, known.deterministic);
+  return !differences.any() && is_same(options.algorithm, known.asked_algorithm) &&
+         is_same(known.form.part_of, Composite::current());
+}
+
+}  // namespace
 
 Request request_of(const Call& call, const Options& options) {
   if (static_cast<std::size_t>(call.collective) >= kCollectives.size() || row_of(call.collective).is_message)
@@ -25,25 +84,22 @@ Request request_of(const Call& call, const Options& options) {
 }
 
 // A training step makes the calls of the last one again: they need no new checks, and no new decision.
-[[gnu::always_inline]] inline void Collectives::begin_again(Pending& known, const Options& options) {
-  core_.check_name(options.group);
-  if (DeviceOps* const gpu = lanes_.gpu_of(known.channel)) Starter::ask_device(*gpu, known.request);
-  known.begin_again();
-  known.timeout = core_.timeout_of(options);
-  starter_.begin(known, true);
-}
-
 void Collectives::run(const Call& call, const Options& options) {
-  const Use use(access_, core_.timeout_of(options));
-  if (const PendingPtr& known = slot_of(call); known && known->is_repeated_by(call, options, false)) {
-    begin_again(*known, options);
-    return starter_.end(known);
+  const Use use(access_, options);
+  if (const PendingPtr& known = slot_of(call); known && !known->started && repeats(call, options, *known)) {
+    core_.check_name(options.group);
+    return starter_.run_again(known, options);
   }
   run_over(nullptr, request_of(call, options), options);
 }
 
+void Collectives::begin_again(Pending& known, const Options& options) {
+  core_.check_name(options.group);
+  starter_.begin_again(known, options);
+}
+
 void Collectives::run_on_host(Request request, const Options& options) {
-  const Use use(access_, core_.timeout_of(options));
+  const Use use(access_, options);
   run_over(&lanes_.on_host(), std::move(request), options);
 }
 
@@ -72,7 +128,7 @@ PendingPtr Collectives::start(const Call& call, const Options& options) {
   PendingPtr pending;
   // A Work, or the flight itself, may still hold the one that was made before.
   if (const PendingPtr& known = slot_of(call);
-      known && known.use_count() == 1 && known->is_repeated_by(call, options, true)) {
+      known && known->started && known.use_count() == 1 && repeats(call, options, *known)) {
     pending = known;
     begin_again(*pending, options);
     starter_.launch(pending);
@@ -132,10 +188,10 @@ void Collectives::start_prepared(const PendingPtr& pending, const Options& optio
 template <class AnyCall>
 PendingPtr& Collectives::slot_of(const AnyCall& call) {
   const auto place_of = [](const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); };
-  const std::uint64_t mixed = (place_of(call.in.data) ^ 3 * place_of(call.out.data) ^ call.in.count << 8 ^
-                               call.out.count << 5 ^ static_cast<std::uint64_t>(call.collective) << 3) *
+  const std::uint64_t mixed = (place_of(call.in.data) + 3 * place_of(call.out.data) +
+                               ((call.in.count + call.out.count) << 5) + static_cast<std::uint64_t>(call.collective)) *
                               0x9e37'79b9'7f4a'7c15;
-  return repeated_[mixed >> 32 & (kRepeated - 1)];
+  return repeated_[mixed >> (64 - kRepeatedBits)];
 }
 
 std::string Collectives::explain(Collective collective, std::size_t bytes, DType dtype, const Options& options) {

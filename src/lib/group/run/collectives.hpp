@@ -76,9 +76,9 @@ class Collectives {
   Flight& flight_;
   Access& access_;
   Starter& starter_;
-  // Native calls that may come again, by slot_of(): a power of two.
-  static constexpr std::size_t kRepeated = 128;
-  std::array<PendingPtr, kRepeated> repeated_;
+  // Native calls that may come again, by slot_of().
+  static constexpr int kRepeatedBits = 7;
+  std::array<PendingPtr, std::size_t{1} << kRepeatedBits> repeated_;
   std::vector<Collected> collected_;  // in the order of the calls
 };
 

@@ -15,12 +15,12 @@
 namespace col::group {
 
 int Messages::exchange(std::string_view name, std::vector<Leg> legs, const Options& options) {
-  const Use use(access_, core_.timeout_of(options));
+  const Use use(access_, options);
   return exchange_all(name, std::move(legs), options);
 }
 
 void Messages::exchange_one(std::string_view name, const Leg& leg, const Options& options) {
-  const Use use(access_, core_.timeout_of(options));
+  const Use use(access_, options);
   if (!exchange_at_once(leg, options)) exchange_all(name, {leg}, options);
 }
 

@@ -33,7 +33,7 @@ std::string no_room(std::size_t bytes, int rank) {
 }  // namespace
 
 std::shared_ptr<void> SharedMemory::allocate(std::size_t bytes, const Options& options) {
-  const Use use(access_, core_.timeout_of(options));
+  const Use use(access_, options);
   core_.check_name(options.group);
   if (lanes_.own().channel == nullptr) {
     auto memory = private_memory(bytes);

@@ -38,7 +38,8 @@ Starter::Starter(Core& core, Lanes& lanes, Stager& stager, Flight& flight)
       stager_(stager),
       flight_(flight),
       // A fault strikes at the begin of a call, and calls that are compared first begin after that.
-      goes_first_(core.fault() == nullptr && !core.settings().compare_first),
+      may_be_brief_(core.fault() == nullptr && !core.settings().compare_first &&
+                    (core.ring() == nullptr || core.is_named_in_ring())),
       sequence_(exec::FaultHook::counted_before(core.fault())) {}
 
 PendingPtr Starter::prepare(Lane* over, Request&& request, const Options& options, bool asynchronous, Piece piece) {
@@ -86,55 +87,12 @@ void Starter::prepare_native(Pending& pending) {
   backend::PrepareOps* const channel = lanes_.own().can.prepares;
   if (channel != nullptr && pending.channel == lanes_.own().channel && !pending.decision->plan)
     pending.native = channel->prepare(pending.request);
+  pending.is_brief = may_be_brief_ && pending.native != nullptr && !pending.started && pending.form.part_of.empty();
 }
 
 void Starter::ask_device(DeviceOps& gpu, Request& request) {
   request.is_captured = gpu.is_captured(request.stream);
   gpu.check(request);
-}
-
-void Starter::begin_together(std::span<const PendingPtr> calls, std::string_view part_of) {
-  std::vector<PendingPtr> on_gpu;
-  // Where calls are compared first, all of them have the timeout of one: else each that peers come late to would add
-  // its own.
-  std::optional<Deadline> limit;
-  if (core_.settings().compare_first || calls.front()->request.is_captured)
-    limit = Deadline::after(calls.front()->timeout);
-  const Deadline* const until = limit ? &*limit : nullptr;
-  for (const PendingPtr& pending : calls) {
-    pending->form.part_of = part_of;
-    pending->call = fingerprint(core_.token(), pending->request, pending->form);
-    begin(*pending, false, until);
-    if (!pending->decision->plan && lanes_.gpu_of(pending->channel) != nullptr)
-      on_gpu.push_back(pending);
-    else
-      launch(pending);
-  }
-  if (!on_gpu.empty()) start_on_gpu(on_gpu, until);
-}
-
-void Starter::start_on_gpu(std::span<const PendingPtr> calls, const Deadline* until) {
-  const Pending& first = *calls.front();
-  LateDiagnosis diagnosis(core_.surroundings(), first);
-  WaitContext wait = until != nullptr ? core_.waiting(*until, &diagnosis) : core_.waiting(first.timeout, &diagnosis);
-  if (lanes_.hosted() != nullptr) wait.meanwhile([this] { flight_.progress_hosted(); });
-  try {
-    std::vector<const Request*> requests;
-    for (const PendingPtr& pending : calls) {
-      core_.pass_fault(pending->sequence);
-      Flight::fetch(*pending, wait);
-      requests.push_back(&pending->request);
-    }
-    DeviceOps& gpu = *lanes_.gpu_of(first.channel);
-    const std::vector<Ticket> tickets = gpu.start_together(requests, wait);
-    for (std::size_t i = 0; i < calls.size(); ++i) {
-      calls[i]->ticket = tickets[i];
-      if (calls[i]->request.is_captured) calls[i]->in_graph = gpu.end_of(tickets[i], wait);
-      flight_.add(calls[i]);
-    }
-  } catch (...) {
-    core_.fail_with_current(diagnosis.get(), first.form.part_of);
-  }
 }
 
 // A world of one, or of none other than this rank where its device cannot do what is asked.
@@ -148,7 +106,7 @@ void Starter::run_alone(const Request& request, const Options& options, Staging*
   Flight::await_copies(*staging, wait);
 }
 
-void Starter::begin(Pending& pending, bool comes_again, const Deadline* until) {
+[[gnu::always_inline]] inline void Starter::number(Pending& pending) noexcept {
   pending.sequence = ++sequence_;
   // Of all calls so far: what ranks have done differently shows at the next call that they make together, even where
   // the data of that one did not show it (a root that two ranks disagree about). As core::Hash does it, of values that
@@ -156,14 +114,52 @@ void Starter::begin(Pending& pending, bool comes_again, const Deadline* until) {
   calls_ = (calls_ ^ pending.call) * 0x9e3779b97f4a7c15ULL;
   calls_ ^= calls_ >> 32;
   pending.request.fingerprint = calls_;
+}
+
+// Most calls end here. First goes out what peers wait for; the ring is told while that is on its way, and holds up
+// nobody.
+void Starter::run_again(const PendingPtr& known, const Options& options) {
+  Pending& pending = *known;
+  const bool tells_more = core::Trace::on() != nullptr || flight_.trace().is_on() || pending.label != core_.label();
+  if (!pending.is_brief || tells_more || !flight_.active().empty()) return run_at_length(known, options);
+  number(pending);
+  const bool has_begun = pending.native->begin();
+  core_.surroundings().history.add(pending, sequence_);
+  core::CallRing* const ring = core_.ring();
+  const std::uint64_t entry = ring != nullptr ? ring->begin(*pending.recorded, pending.sequence) : 0;
+  const std::uint64_t began_ns = pending.is_long ? core::clock_ns() : 0;
+  if (has_begun && pending.native->end()) {
+    if (ring == nullptr) return;
+    return ring->end(entry, *pending.recorded, pending.sequence,
+                     began_ns != 0 ? core::CallRing::time_since(began_ns) : 0);
+  }
+  // It has to wait.
+  pending.begin_again();
+  pending.timeout = core_.timeout_of(options);
+  pending.began = 0;
+  pending.began_ns = began_ns;
+  pending.entry = ring != nullptr ? std::optional(entry) : std::nullopt;
+  end(known);
+}
+
+void Starter::run_at_length(const PendingPtr& known, const Options& options) {
+  begin_again(*known, options);
+  end(known);
+}
+
+void Starter::begin_again(Pending& known, const Options& options) {
+  if (DeviceOps* const gpu = lanes_.gpu_of(known.channel)) ask_device(*gpu, known.request);
+  known.begin_again();
+  known.timeout = core_.timeout_of(options);
+  begin(known, true);
+}
+
+void Starter::begin(Pending& pending, bool comes_again, const Deadline* until) {
+  number(pending);
   if (pending.label != core_.label()) {
     pending.label = core_.label();
     pending.recorded.reset();
   }
-
-  // First goes out what peers wait for. The rest is done while it is on its way, and holds up nobody.
-  const bool is_alone = flight_.active().empty();
-  if (pending.native != nullptr && !pending.started && goes_first_ && is_alone) pending.native->begin();
 
   const core::Trace* const timeline = core::Trace::on();
   pending.began = timeline != nullptr ? timeline->ticks() : 0;
@@ -171,7 +167,7 @@ void Starter::begin(Pending& pending, bool comes_again, const Deadline* until) {
   if (Announced* const announced = core_.surroundings().announced.get())
     announced->collective(sequence_, pending.request.fingerprint);
   pending.entry.reset();
-  if (comes_again && is_alone && pending.form.part_of.empty())
+  if (comes_again && flight_.active().empty() && pending.form.part_of.empty())
     flight_.recording().record_briefly(pending);
   else
     flight_.recording().record(pending);
@@ -247,8 +243,7 @@ void Starter::end(const PendingPtr& call) {
     // It has no steps that could be counted from here: a fault strikes at its begin.
     core_.pass_fault(pending.sequence);
     if (pending.staging) Flight::fetch(pending, wait.get());
-    const bool has_ended = pending.native != nullptr && pending.native->end();
-    if (!has_ended) pending.channel->native(pending.request, wait.get());
+    pending.channel->native(pending.request, wait.get());
     if (core_.surroundings().announced != nullptr) flight_.await_alike(wait.get());
     if (pending.staging) Flight::give_back(pending, wait.get());
     flight_.finish(pending);

@@ -27,9 +27,12 @@ class Starter {
   PendingPtr prepare(Lane* over, Request&& request, const Options& options, bool asynchronous, Piece piece = {});
   // The channel's part of one that comes again. Requires: the request stays in its place.
   void prepare_native(Pending& pending);
-  // Gives it its number, and tells others of it; what peers wait for goes out. `comes_again`: it may be told of in
-  // brief, as it may have ended in a moment. `until`: null for the call's own timeout, within which it is compared.
+  // Gives it its number, and tells others of it. `comes_again`: it may be told of in brief, as it may have ended in a
+  // moment. `until`: null for the call's own timeout, within which it is compared.
   void begin(Pending& pending, bool comes_again, const Deadline* until = nullptr);
+  // begin() for one that has ended and comes again. And the whole of one that blocks.
+  void begin_again(Pending& known, const Options& options);
+  void run_again(const PendingPtr& known, const Options& options);
   // Blocks until one that blocks has ended.
   void end(const PendingPtr& pending);
   // One that need not block goes on by itself from now on.
@@ -45,6 +48,8 @@ class Starter {
  private:
   class Wait;
 
+  void number(Pending& pending) noexcept;
+  void run_at_length(const PendingPtr& known, const Options& options);
   void compare_first(Pending& pending, const Deadline* until);
   void start_native(const PendingPtr& pending);
   void start_on_gpu(std::span<const PendingPtr> calls, const Deadline* until);
@@ -54,7 +59,7 @@ class Starter {
   Lanes& lanes_;
   Stager& stager_;
   Flight& flight_;
-  const bool goes_first_;    // what peers wait for, before others are told of the call
+  const bool may_be_brief_;  // whether nothing but the ring has to be told of a call that ends in a moment
   std::uint64_t sequence_;   // collectives so far
   std::uint64_t calls_ = 0;  // hash of them
 };
