@@ -9,7 +9,7 @@
 namespace col::group {
 
 // Each of several messages is one.
-void Recording::note_any_end(Pending& pending, bool is_last) {
+void Recording::note_end(Pending& pending, bool is_last) {
   core::Trace* const timeline = pending.began != 0 ? core::Trace::on() : nullptr;
   core::CallRing* const ring = core_.ring();
   // The record has told of another call since this one was started: it stays as it is.
@@ -97,7 +97,7 @@ void Recording::record(Pending& pending) {
   if (entry && !pending.started) core_.ring()->take_back(*entry, *pending.recorded, pending.sequence);
 }
 
-void Recording::record_newly(Pending& pending) {
+void Recording::record_briefly(Pending& pending) {
   if (!core_.is_named_in_ring()) return record(pending);
   core::CallRing& ring = *core_.ring();
   pending.entry = pending.started ? ring.add(recorded(pending), pending.sequence, core::EntryState::brief_started)

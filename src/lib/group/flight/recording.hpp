@@ -21,21 +21,13 @@ class Recording {
   // Says what this rank does: in its record, or, if the call may have ended in a moment and nothing else is in flight,
   // first in the ring alone.
   void record(Pending& pending);
-  void record_briefly(Pending& pending) {
-    const bool comes_again = pending.recorded && pending.collective && core_.is_named_in_ring();
-    if (!comes_again || pending.started) return record_newly(pending);
-    pending.entry = core_.ring()->begin(*pending.recorded, pending.sequence);
-  }
+  void record_briefly(Pending& pending);
   // Its wait begins: it is recorded at length, and its time is taken.
   void on_wait(Pending& pending);
   // It was started, for this rank to wait for it later.
   void note_start(Pending& pending);
   // It has ended. `is_last`: nothing else is in flight.
-  void note_end(Pending& pending, bool is_last) {
-    const bool is_plain = pending.entry && !pending.started && pending.began == 0 && pending.began_ns == 0;
-    if (!is_plain) return note_any_end(pending, is_last);
-    core_.ring()->end(*pending.entry, *pending.recorded, pending.sequence);
-  }
+  void note_end(Pending& pending, bool is_last);
   // The call is over, and nothing else is in flight.
   void end_record(const Pending& pending) {
     if (!pending.entry && core_.record() != nullptr) core_.record()->end(core_.name());
@@ -44,8 +36,6 @@ class Recording {
   exec::StepTrace steps_of(const Pending& pending);
 
  private:
-  void record_newly(Pending& pending);
-  void note_any_end(Pending& pending, bool is_last);
   const core::CallRing::Words& recorded(Pending& pending) const;
   CallDetails details(const Pending& pending) const;
   void trace(core::Trace& timeline, const Pending& pending, Collective op, const CallDetails& details,
