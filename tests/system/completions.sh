@@ -2,8 +2,10 @@
 # Completion in bash: options, their values, the program and its arguments.
 . "$(dirname "$0")/lib.sh"
 
-. "$(dirname "$0")/../../src/tools/colrun/completions/colrun.bash"
-[[ $(complete -p colrun) == 'complete -F _colrun colrun' ]] || fail "nothing completes colrun"
+. "$(dirname "$0")/../../src/tools/completions/col.bash"
+for tool in colrun colbench colcheck coljob; do
+  [[ $(complete -p $tool) == "complete -F _col $tool" ]] || fail "nothing completes $tool"
+done
 
 # completes LINE EXPECTED…: with the cursor at the end of the line, divided as bash does it at '=' and ':'.
 completes() {
@@ -23,7 +25,7 @@ completes() {
   [[ $COMP_LINE != *' ' ]] || COMP_WORDS+=('')
   COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
   COMPREPLY=()
-  _colrun
+  _col
   mapfile -t COMPREPLY < <(((${#COMPREPLY[@]} == 0)) || printf '%s\n' "${COMPREPLY[@]}" | sort -u)
   [ "${COMPREPLY[*]}" = "$*" ] || fail "'$COMP_LINE' is completed by '${COMPREPLY[*]}' instead of '$*'"
 }
@@ -31,17 +33,16 @@ compopt() { :; }  # works in a real completion only
 
 # What completes asks the program that is completed.
 colrun() { "$COLRUN" "$@"; }
-_colrun_learn colrun
+_col_learn colrun
 shown=$(colrun --help-all | grep -oE '^  -[^ ]+' | tr -d ' ' | tr , '\n' | sort)
-[[ $(tr ' ' '\n' <<<"${_colrun_flags# }$_colrun_valued" | sort) == "$shown" ]] ||
-  fail "options: $_colrun_flags $_colrun_valued"
+[[ $(tr ' ' '\n' <<<"${_col_options[colrun]# }" | sort) == "$shown" ]] || fail "options: ${_col_options[colrun]}"
 for flag in -l --label --standalone --help-all; do
-  _colrun_is_in $flag "$_colrun_flags" || fail "$flag takes no value"
+  [[ -z ${_col_takes[colrun $flag]+set} ]] || fail "$flag takes no value"
 done
 for option in -n --np --nnodes --output -x --env; do
-  _colrun_is_in $option "$_colrun_valued" || fail "$option takes a value"
+  [[ -n ${_col_takes[colrun $option]+set} ]] || fail "$option takes a value"
 done
-! command -v zsh >/dev/null || zsh -n "$(dirname "$0")/../../src/tools/colrun/completions/_colrun" || fail "zsh"
+! command -v zsh >/dev/null || zsh -n "$(dirname "$0")/../../src/tools/completions/_col" || fail "zsh"
 
 mkdir "$work/here"
 cd "$work/here" || exit 1

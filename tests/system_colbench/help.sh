@@ -44,7 +44,7 @@ for code in 125 141; do grep -qx ".It $code" "$work/man/colcheck.1" || fail "col
 python3 "$(dirname "$0")/doc_options.py" "$SOURCE_DIR" "$COLRUN" "$COLBENCH" "$COLCHECK" || fail "options in the documents (above)"
 
 # ---- Completion in bash
-. "$SOURCE_DIR/src/tools/common/completions/coltools.bash"
+. "$SOURCE_DIR/src/tools/completions/col.bash"
 compopt() { :; }  # works in a real completion only
 colbench() { "$COLBENCH" "$@"; }
 colcheck() { "$COLCHECK" "$@"; }
@@ -65,7 +65,7 @@ completes() {  # completes LINE EXPECTED…
   [[ $COMP_LINE != *' ' ]] || COMP_WORDS+=('')
   COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
   COMPREPLY=()
-  _coltools
+  _col
   mapfile -t COMPREPLY < <(((${#COMPREPLY[@]} == 0)) || printf '%s\n' "${COMPREPLY[@]}" | sort -u)
   [ "${COMPREPLY[*]}" = "$*" ] || fail "'$COMP_LINE' is completed by '${COMPREPLY[*]}' instead of '$*'"
 }
@@ -87,8 +87,8 @@ completes 'colcheck --so' --soak
 completes 'colcheck --device cu' cuda
 completes 'colcheck --only exac' exact
 # Every word that it offers is one.
-for word in $_coltools_words $_coltools_commands; do
+for word in ${_col_takes[colbench]}; do
   [ "$word" = help ] || expect 0 "$COLBENCH" help "$word"
 done
-! command -v zsh >/dev/null || zsh -n "$SOURCE_DIR/src/tools/common/completions/_coltools" || fail "zsh"
+! command -v zsh >/dev/null || zsh -n "$SOURCE_DIR/src/tools/completions/_col" || fail "zsh"
 nothing_left

@@ -57,6 +57,9 @@ int run_measure(const Invocation& invocation) {
   line.add_cells();
   line.add_method();
   line.add_outputs();
+  std::vector<std::string_view> words = operation_words();
+  words.insert(words.end(), kCommandNames.begin(), kCommandNames.end());
+  line.offer(invocation.arguments.size() > 1 ? std::vector<std::string_view>() : words);
   if (!line.parse(invocation.arguments, 1)) return exit_code::kSuccess;
   Request& request = line.request();
   if (line.words().empty()) throw UsageError("what shall be measured? colbench allreduce, or colbench all");
@@ -71,7 +74,7 @@ int run_measure(const Invocation& invocation) {
   if (results.exit_code == exit_code::kUsage && results.ended_early.empty()) {
     std::set<std::string> notes;
     for (const Cell& cell : results.cells) notes.insert(cell.note);
-    throw UsageError(fmt::format("{}", fmt::join(notes, "; ")));
+    throw UsageError("{}", fmt::join(notes, "; "));
   }
   return report(results, request.output, invocation.screen);
 }
@@ -99,7 +102,7 @@ void ask_for_help(std::vector<std::string>& arguments) {
   const bool asks = arguments.empty() || arguments.front().starts_with('-') ||
                     std::ranges::find(kCommands, arguments.front(), &Named::name) != kCommands.end();
   if (!asks) parse_operations(arguments.front());  // which knows the nearest name of all
-  arguments.emplace_back("--help");
+  if (arguments.empty() || arguments.back() != col::tools::kListOptions) arguments.emplace_back("--help");
 }
 
 // Says what took the place of a command that is gone.

@@ -272,8 +272,8 @@ int measure_in_world(Context& context, const tools::Screen& screen, const std::v
   const tools::Dismissal dismissal{player.ranks()};
   return work([&](const Method& method, std::span<const CellSpec> cells) {
     if (method.ranks != spec.world_size)
-      throw tools::UsageError(fmt::format("{} ranks are there, started by {}, not {}; leave -n out", spec.world_size,
-                                          spec.launcher, method.ranks));
+      throw tools::UsageError("{} ranks are there, started by {}, not {}; leave -n out", spec.world_size, spec.launcher,
+                              method.ranks);
     Method once = method;
     once.launches = 1;  // the ranks are not ours to start again
     return measured(once, cells, command, spec.launcher,

@@ -73,7 +73,7 @@ int ranks_needed(const Options& options) {
 void check_requirements(const Options& options) {
   for (const std::string& name : options.require) {
     if (const std::string why = why_unavailable(name); !why.empty())
-      throw UsageError(fmt::format("'{}' is required, and cannot be used here: {}", name, why));
+      throw UsageError("'{}' is required, and cannot be used here: {}", name, why);
   }
 }
 
@@ -159,7 +159,7 @@ bool write_reports(const Options& options, const Results& results) {
 // Requires: register_planted_backends() on all ranks, and at least kSelfTestRanks of them; otherwise UsageError.
 int run_self_test(Lead& lead, const ContextSpec& spec, std::uint64_t seed) {
   if (spec.world_size < kSelfTestRanks)
-    throw UsageError(fmt::format("--self-test needs {} ranks, and this world has {}", kSelfTestRanks, spec.world_size));
+    throw UsageError("--self-test needs {} ranks, and this world has {}", kSelfTestRanks, spec.world_size);
   std::vector<HuntResult> catches;
   try {
     for (const PlantedBug& bug : planted_bugs()) {

@@ -61,9 +61,9 @@ void check_algorithms(const Options& options, const decltype(Selection::natives)
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   const std::string_view nearest = nearest_name(unknown.front(), names);
-  throw UsageError(fmt::format("--algo: there is no algorithm '{}' here; {}", unknown.front(),
-                               nearest.empty() ? fmt::format("write some of {}", fmt::join(names, ","))
-                                               : fmt::format("did you mean '{}'?", nearest)));
+  throw UsageError("--algo: there is no algorithm '{}' here; {}", unknown.front(),
+                   nearest.empty() ? fmt::format("write some of {}", fmt::join(names, ","))
+                                   : fmt::format("did you mean '{}'?", nearest));
 }
 
 void check_report_paths(const Options& options) {
@@ -79,13 +79,13 @@ void check_report_paths(const Options& options) {
     try {
       tools::check_writable(*path);
     } catch (const tools::WriteError& error) {
-      throw UsageError(fmt::format("{}: {}; name a file that can be written", option, error.what()));
+      throw UsageError("{}: {}; name a file that can be written", option, error.what());
     }
     const auto same = std::find_if(reports.begin(), report, [&, &path = path](const auto& other) {
       return !other.second->empty() && place(*other.second) == place(*path);
     });
     if (same != report) {
-      throw UsageError(fmt::format("{} and {} name the same file, {}; give each its own", same->first, option, *path));
+      throw UsageError("{} and {} name the same file, {}; give each its own", same->first, option, *path);
     }
   }
 }

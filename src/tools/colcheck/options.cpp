@@ -10,6 +10,7 @@
 
 #include "common/command_line.hpp"
 #include "common/gpu.hpp"
+#include "common/option_readers.hpp"
 #include "common/option_values.hpp"
 
 namespace col::colcheck {
@@ -47,11 +48,9 @@ Names backends() {
           tools::device_backend()};
 }
 
-Names list_of(const std::string& option, const std::string& text) {
-  auto list = tools::parse_list(text);
-  if (!list) throw UsageError(fmt::format("{} takes names with single commas between them, not '{}'", option, text));
-  return std::move(*list);
-}
+constexpr auto list_of = [](tools::Word& option, tools::Word& text) {
+  return tools::parsed_by(tools::parse_list, "names with single commas between them")(option, text);
+};
 
 bool has(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -63,9 +62,8 @@ void check_names(std::string_view option, std::string_view kind, const Names& li
   for (const std::string& name : list) {
     if (has(known, name)) continue;
     const std::string_view nearest = nearest_name(name, names);
-    throw UsageError(
-        fmt::format("{}: there is no {} '{}'; {}", option, kind, name,
-                    nearest.empty() ? std::string(otherwise) : fmt::format("did you mean '{}'?", nearest)));
+    throw UsageError("{}: there is no {} '{}'; {}", option, kind, name,
+                     nearest.empty() ? std::string(otherwise) : fmt::format("did you mean '{}'?", nearest));
   }
 }
 
@@ -73,12 +71,6 @@ void check_properties(std::string_view option, const Names& list, std::span<cons
   Names names;
   for (const Property* property : known) names.emplace_back(property->name);
   check_names(option, "property", list, names, "colcheck --list names them all");
-}
-
-Duration duration_of(const std::string& option, const std::string& text) {
-  const auto duration = tools::parse_duration(text);
-  if (duration) return *duration;
-  throw UsageError(fmt::format("{} takes a time such as 90s, 10m or 1h (720h at most), not '{}'", option, text));
 }
 
 Names backends_of(const std::string& option, const std::string& text) {
@@ -97,20 +89,6 @@ Names required_of(const std::string& option, const std::string& text) {
   return required;
 }
 
-Options::Device device_of(const std::string& option, const std::string& text) {
-  if (text == "all") return Options::Device::all;
-  if (text == "cpu") return Options::Device::cpu;
-  if (text == "cuda") return Options::Device::cuda;
-  throw UsageError(fmt::format("{} takes all, cpu or cuda, not '{}'", option, text));
-}
-
-std::vector<int> ranks_of(const std::string& option, const std::string& text) {
-  auto ranks = tools::parse_ranks(text);
-  if (ranks) return std::move(*ranks);
-  throw UsageError(fmt::format("{} takes numbers and ascending ranges from 1 to {}, such as 1-9,16, not '{}'", option,
-                               tools::kMaxRanks, text));
-}
-
 Names properties_of(const std::string& option, const std::string& text, std::span<const Property* const> known) {
   Names list = list_of(option, text);
   check_properties(option, list, known);
@@ -123,16 +101,10 @@ Names algorithms_of(const std::string& option, const std::string& text) {
     try {
       AlgorithmSpec::parse(algorithm);
     } catch (const Error&) {
-      throw UsageError(fmt::format("{} takes names such as ring or knomial:radix=3, not '{}'", option, algorithm));
+      tools::refuse(option, algorithm, "names such as ring or knomial:radix=3");
     }
   }
   return list;
-}
-
-std::uint64_t seed_of(const std::string& option, const std::string& text) {
-  const auto seed = tools::parse_seed(text);
-  if (seed) return *seed;
-  throw UsageError(fmt::format("{} takes a whole number of at most 64 bits, as 42 or 0x2a, not '{}'", option, text));
 }
 
 Case repro_of(const std::string& option, const std::string& text, std::span<const Property* const> known) {
@@ -140,11 +112,11 @@ Case repro_of(const std::string& option, const std::string& text, std::span<cons
   try {
     repro = parse_token(text);
   } catch (const std::invalid_argument& error) {
-    throw UsageError(fmt::format("{}: {}", option, error.what()));
+    throw UsageError("{}: {}", option, error.what());
   }
   check_properties(option, {repro.property}, known);
   if (repro.ranks > tools::kMaxRanks)
-    throw UsageError(fmt::format("{}: np={} is more than {} ranks", option, repro.ranks, tools::kMaxRanks));
+    throw UsageError("{}: np={} is more than {} ranks", option, repro.ranks, tools::kMaxRanks);
   return repro;
 }
 
@@ -153,7 +125,7 @@ void check_left(const Options& options, std::span<const Property* const> known) 
     throw UsageError("--device cpu leaves nothing of --backend nccl, which needs GPUs; leave one of them out");
   for (const Property* property : known) {
     if (has(options.only, property->name) && property->kind == Property::Kind::fault && !options.faults)
-      throw UsageError(fmt::format("--only: '{}' harms ranks on purpose; add --faults to allow it", property->name));
+      throw UsageError("--only: '{}' harms ranks on purpose; add --faults to allow it", property->name);
   }
   if (!options.fault_start.empty() && !options.faults && !options.repro)
     throw UsageError("--fault-start is about drills; add --faults, or leave it out");
@@ -177,7 +149,7 @@ void check_python(const tools::OptionTable& table, Options& options, std::span<c
     options.python = true;
   }
   if (!options.python) {
-    if (table.is_given("--interpreter"))
+    if (table.values().has("--interpreter"))
       throw UsageError("--interpreter is about --python; add it, or leave out --interpreter");
     if (has(options.require, "torch"))
       throw UsageError("--require torch is about --python; add it, or leave out torch");
@@ -196,33 +168,44 @@ void check_python(const tools::OptionTable& table, Options& options, std::span<c
 // ---- The options ----------------------------------------------------------------------------------------------------
 
 void define(tools::OptionTable& table, std::span<const Property* const> known, Options& options) {
-  using tools::as_written, tools::becomes, tools::into;
-  const auto properties = [known](const auto& option, const auto& text) { return properties_of(option, text, known); };
-  const auto repro = [known](const auto& option, const auto& text) { return repro_of(option, text, known); };
+  using tools::as_written, tools::becomes, tools::completed, tools::into, tools::parsed_by;
+  using Device = Options::Device;
+  const auto duration = parsed_by(tools::parse_duration, "a time such as 90s, 10m or 1h (720h at most)");
+  const auto ranks = parsed_by(tools::parse_ranks, "numbers and ascending ranges from 1 to 64, such as 1-9,16");
+  const auto seed = parsed_by(tools::parse_seed, "a whole number of at most 64 bits, as 42 or 0x2a");
+  const auto properties = [known](auto& option, auto& text) { return properties_of(option, text, known); };
+  const auto repro = [known](auto& option, auto& text) { return repro_of(option, text, known); };
+  const std::vector<std::string_view> some = {"shm", "gloo", "hosts", "ucx", "hosts_ucx", "nccl"};
+  std::vector<std::string_view> required = some, names;
+  required.insert(required.end(), {"cpu", "cuda", "torch"});
+  for (const Property* property : known) names.push_back(property->name);
   constexpr std::string_view kEffort = "How much";
   table.add({kEffort, "--quick", "", "thousands of cases in under 20 s; the default"});
   table.add({kEffort, "--full", "", "more of everything, in under 10 minutes", becomes(options.effort, Effort::full)});
   table.add({kEffort, "--soak", "TIME", "the quick cases with ever new seeds, for that long: 90s, 10m, 1h",
-             into(options.soak, duration_of), kRare});
+             into(options.soak, duration), kRare});
   constexpr std::string_view kWhat = "What";
   table.add({kWhat, "--backend", "LIST", "some of shm,gloo,hosts,ucx,hosts_ucx,nccl; default: all but over UCX",
-             into(options.backends, backends_of)});
+             completed(into(options.backends, backends_of), some)});
   table.add({kWhat, "--require", "LIST", "what must be usable: backends, devices, and torch for --python; as gloo,cuda",
-             into(options.require, required_of), kRare});
+             completed(into(options.require, required_of), required), kRare});
   table.add({kWhat, "--device", "DEVICE", "memory of buffers: all, cpu or cuda; default: all",
-             into(options.device, device_of)});
+             into(options.device,
+                  tools::one_of<Device>({{"all", Device::all}, {"cpu", Device::cpu}, {"cuda", Device::cuda}}))});
   table.add(
-      {kWhat, "--np", "LIST", "numbers of ranks, as 3,5; default: 1-9, --full: and 16", into(options.ranks, ranks_of)});
-  table.add({kWhat, "--only", "LIST", "these properties and no others", into(options.only, properties)});
-  table.add({kWhat, "--skip", "LIST", "all properties but these", into(options.skip, properties), kRare});
+      {kWhat, "--np", "LIST", "numbers of ranks, as 3,5; default: 1-9, --full: and 16", into(options.ranks, ranks)});
+  table.add(
+      {kWhat, "--only", "LIST", "these properties and no others", completed(into(options.only, properties), names)});
+  table.add(
+      {kWhat, "--skip", "LIST", "all properties but these", completed(into(options.skip, properties), names), kRare});
   table.add({kWhat, "--algo", "LIST", "these algorithms and no others, as ring,knomial:radix=3",
              into(options.algorithms, algorithms_of), kRare});
   table.add({kWhat, "--faults", "", "also harm the ranks and see what the others say", becomes(options.faults, true)});
   table.add({kWhat, "--fault-start", "PROGRAM",
              "with --faults: only drills, whose rank R is started by PROGRAM R COMMAND…, on another host, say",
              into(options.fault_start, as_written), kRare});
-  table.add({kWhat, "--seed", "N", "of all that is random, as 42 or 0x2a; default: a new one",
-             into(options.seed, seed_of), kRare});
+  table.add({kWhat, "--seed", "N", "of all that is random, as 42 or 0x2a; default: a new one", into(options.seed, seed),
+             kRare});
   table.add({kWhat, "--repro", "TOKEN", "one case, as the report of a failure names it", into(options.repro, repro)});
   table.add({kWhat, "--python", "",
              "exact, roots and counts through the Python package, on numpy arrays and torch tensors; 1 to 5 ranks "
@@ -241,8 +224,8 @@ void define(tools::OptionTable& table, std::span<const Property* const> known, O
   table.add(
       {kOutput, "--no-progress", "", "no progress line, even on a terminal", becomes(options.progress, false), kRare});
   constexpr std::string_view kOther = "Other";
-  table.add({kOther, "--timeout", "TIME", "how long one call may take; default: 20s",
-             into(options.timeout, duration_of), kRare});
+  table.add({kOther, "--timeout", "TIME", "how long one call may take; default: 20s", into(options.timeout, duration),
+             kRare});
   table.add({kOutput, "--list", "", "print the properties and end"});
   table.add({"", "--spawned", "TEXT", "", into(options.spawned, as_written)});
 }
@@ -250,7 +233,7 @@ void define(tools::OptionTable& table, std::span<const Property* const> known, O
 // ---- What cannot be used together -----------------------------------------------------------------------------------
 
 void refuse_with(std::string_view reason, std::string_view other) {
-  if (!other.empty()) throw UsageError(fmt::format("{}; leave out {}", reason, other));
+  if (!other.empty()) throw UsageError("{}; leave out {}", reason, other);
 }
 
 void check_combinations(const tools::OptionTable& table) {
@@ -260,20 +243,20 @@ void check_combinations(const tools::OptionTable& table) {
                                                    "--only",  "--skip", "--algo", "--seed",    "--faults"};
   const std::string_view effort = table.first_given(efforts);
   const std::string_view second = table.first_given(efforts, effort);
-  if (!second.empty()) throw UsageError(fmt::format("{} and {} exclude each other; give one of them", effort, second));
-  if (table.is_given("--list")) refuse_with("--list only prints", table.first_given(table.names(), "--list"));
-  if (table.is_given("--repro")) {
+  if (!second.empty()) throw UsageError("{} and {} exclude each other; give one of them", effort, second);
+  if (table.values().has("--list")) refuse_with("--list only prints", table.first_given(table.names(), "--list"));
+  if (table.values().has("--repro")) {
     constexpr std::string_view kReason = "--repro runs the one case that its token describes";
     refuse_with(kReason, table.first_given(selecting));
     refuse_with(kReason, table.first_given({"--self-test"}));
   }
-  if (table.is_given("--python")) {
+  if (table.values().has("--python")) {
     refuse_with("--python makes right calls, on memory of the host",
                 table.first_given({"--faults", "--self-test", "--device"}));
-    if (table.is_given("--repro"))
+    if (table.values().has("--repro"))
       refuse_with("lib=numpy or lib=torch in the token of --repro says that it is about Python", "--python");
   }
-  if (table.is_given("--self-test")) {
+  if (table.values().has("--self-test")) {
     constexpr std::string_view kReason = "--self-test has cases and a backend of its own";
     refuse_with(kReason, table.first_given(selecting, "--seed"));
     refuse_with(kReason, table.first_given({"--junit", "--json", "--html", "--require"}));
@@ -301,8 +284,8 @@ Request parse_command_line(const std::vector<std::string>& arguments, std::span<
   define(table, known, options);
   if (auto text = table.parse(arguments)) return *std::move(text);
   check_combinations(table);
-  if (table.is_given("--list")) return list_text(known);
-  table.apply();
+  if (table.values().has("--list")) return list_text(known);
+  table.values().apply();
   check_python(table, options, known);
   check_left(options, known);
   return options;

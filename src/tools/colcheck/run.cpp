@@ -58,8 +58,8 @@ std::vector<int> Run::numbers_of_ranks() const {
     if (numbers.empty() || numbers.back() < spec_.world_size) numbers.push_back(spec_.world_size);
   }
   if (numbers.back() > spec_.world_size)
-    throw UsageError(fmt::format("--np {} needs that many ranks, and this world has {}; start more, or ask for fewer",
-                                 numbers.back(), spec_.world_size));
+    throw UsageError("--np {} needs that many ranks, and this world has {}; start more, or ask for fewer",
+                     numbers.back(), spec_.world_size);
   return numbers;
 }
 
@@ -84,7 +84,7 @@ bool Run::is_required(const std::string& name) const {
 // Notes that nothing is checked over that backend, and why. Between ranks of one host, nothing is missing without
 // hosts.
 void Run::leave_out(const std::string& name, const std::string& why, Results& results) {
-  if (is_required(name)) throw UsageError(fmt::format("'{}' is required, and cannot be used here: {}", name, why));
+  if (is_required(name)) throw UsageError("'{}' is required, and cannot be used here: {}", name, why);
   const bool is_extra = name == to_string(Backend::hosts) && options_.backends.empty();
   if (!is_extra) results.unavailable.push_back({name, why});
 }
@@ -253,10 +253,9 @@ void Run::run_until(Deadline deadline, std::vector<Selection> selections, Result
 void Run::run_token(Results& results) {
   const Case& c = *options_.repro;
   const Property* property = find_property(c.property);
-  if (property == nullptr) throw UsageError(fmt::format("the token's property '{}' does not exist", c.property));
+  if (property == nullptr) throw UsageError("the token's property '{}' does not exist", c.property);
   if (property->kind == Property::Kind::group && c.ranks > spec_.world_size)
-    throw UsageError(
-        fmt::format("the token needs {} ranks, and this world has {}; start more", c.ranks, spec_.world_size));
+    throw UsageError("the token needs {} ranks, and this world has {}; start more", c.ranks, spec_.world_size);
   if (!c.backend.empty()) results.backends = {{c.backend, c.devices}};
   if (needs_gpu(c.devices, c.backend)) results.gpus = lead_.look();
   results.ranks = {c.ranks};

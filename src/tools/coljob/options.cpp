@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "common/command_line.hpp"
+#include "common/option_readers.hpp"
 #include "common/option_values.hpp"
 
 namespace col::coljob {
@@ -55,30 +56,24 @@ Command command_of(const std::string& word) {
                    tools::did_you_mean(word, names));
 }
 
-Duration duration_of(const std::string& option, const std::string& text) {
-  if (const auto duration = tools::parse_duration(text)) return *duration;
-  throw UsageError("{} takes a time such as 500ms, 10s or 5m, not '{}'", option, text);
-}
-
 }  // namespace
 
 std::variant<std::string, Options> parse_options(const std::vector<std::string>& arguments) {
   Options options;
   options.patience = *tools::parse_duration(kPatience);
   tools::OptionTable table("coljob", std::string(kHead), std::string(kFooter), std::string(kFooter));
-  const auto add_directory = [&options](const std::string&, const std::string& value) {
-    options.directories.push_back(value);
-  };
   table.add({"Options", "--dir", "DIR", "look for jobs there too: the TMPDIR of a job, if it differs from this one",
-             add_directory, tools::HelpExtent::everyday, true});
-  table.add({"Options", "--after", "TIME",
-             fmt::format("a wait that has lasted for longer is a hang (default {})", kPatience),
-             tools::into(options.patience, duration_of)});
+             tools::added_to(options.directories, tools::as_written), tools::HelpExtent::everyday, true});
+  table.add(
+      {"Options", "--after", "TIME", fmt::format("a wait that has lasted for longer is a hang (default {})", kPatience),
+       tools::into(options.patience, tools::parsed_by(tools::parse_duration, "a time such as 500ms, 10s or 5m"))});
   table.add({"Options", "--json", "", "why: print the finding as JSON", tools::becomes(options.json, true)});
   table.add({"Options", "-o,--output", "FILE", "dump: write to FILE in place of stdout",
              tools::into(options.output, tools::as_written)});
+  table.offer({"<job>", "<file>"});
+  if (arguments.size() < 2) table.offer({"ps", "why", "top", "stacks", "dump"});
   if (auto text = table.parse(arguments, 2)) return std::move(*text);
-  table.apply();
+  table.values().apply();
   if (table.words().empty()) throw UsageError("no command; write ps, why, top, stacks or dump");
   options.command = command_of(table.words().front());
   if (table.words().size() > 1) options.job = table.words()[1];
@@ -86,7 +81,7 @@ std::variant<std::string, Options> parse_options(const std::vector<std::string>&
     throw UsageError("ps shows all jobs; for one of them write: coljob why {}", options.job);
   if (options.json && options.command != Command::why) throw UsageError("--json is an option of why; see also dump");
   if (!options.output.empty() && options.command != Command::dump)
-    throw UsageError("{} is an option of dump", table.find("-o")->name);
+    throw UsageError("{} is an option of dump", table.values().find("-o")->said_as);
   return options;
 }
 

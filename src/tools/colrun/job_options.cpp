@@ -9,6 +9,7 @@
 #include "colrun/option_values.hpp"
 #include "colrun/text_files.hpp"
 #include "common/numbers.hpp"
+#include "common/option_readers.hpp"
 #include "common/option_values.hpp"
 #include "launch/job/assignment.hpp"
 #include "launch/nodes/rendezvous.hpp"
@@ -17,25 +18,15 @@ namespace col::colrun {
 namespace {
 
 using launch::Milliseconds;
-using tools::as_written, tools::becomes, tools::into;
-// The name of an option, as it was said, or its value.
-using Word = const std::string;
+using tools::added_to, tools::as_written, tools::becomes, tools::completed, tools::into, tools::number_between,
+    tools::one_of;
+using tools::parsed_by, tools::read_number, tools::refuse, tools::Word;
 
 constexpr Milliseconds kNone{0};
 constexpr Milliseconds kShortest{1};
 constexpr int kMaxGpus = 64;
 
 // ---- How values are read. All throw UsageError with the option's name ----------------------------------------------
-
-int read_number(Word& option, Word& text, int least, int most) {
-  const auto number = tools::parse_whole_number(std::string_view(text), least, most);
-  if (!number) refuse(option, text, fmt::format("a whole number from {} to {}", least, most));
-  return *number;
-}
-
-auto number_between(int least, int most) {
-  return [=](Word& option, Word& text) { return read_number(option, text, least, most); };
-}
 
 auto time_from(Milliseconds least) {
   return [=](Word& option, Word& text) {
@@ -44,38 +35,6 @@ auto time_from(Milliseconds least) {
       refuse(option, text,
              fmt::format("a time such as 90, 90s, 500ms, 5m or 1h{}", least.count() > 0 ? ", more than 0" : ""));
     return *time;
-  };
-}
-
-// "none, core or numa".
-std::string alternatives(const std::vector<std::string_view>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    text += i == 0 ? "" : i + 1 == names.size() ? " or " : ", ";
-    text += names[i];
-  }
-  return text;
-}
-
-template <class Value>
-auto one_of(std::vector<std::pair<std::string_view, Value>> known) {
-  return [known = std::move(known)](Word& option, Word& text) {
-    std::vector<std::string_view> names;
-    for (const auto& [name, value] : known) {
-      if (text == name) return value;
-      names.push_back(name);
-    }
-    refuse(option, text, alternatives(names));
-  };
-}
-
-// What `parse(text)` returns; if that is nothing, the option takes `what`.
-template <class Parse>
-auto parsed_by(Parse parse, std::string_view what) {
-  return [=](Word& option, Word& text) {
-    auto value = parse(text);
-    if (!value) refuse(option, text, std::string(what));
-    return *std::move(value);
   };
 }
 
@@ -193,16 +152,9 @@ std::string read_rank_variable(Word& option, Word& text) {
   const std::string pattern = read_pattern(option, text, text.substr(equals + 1));
   for (std::size_t i = 0; i + 1 < pattern.size(); ++i) {
     if (pattern[i] == '%' && pattern[++i] == 's')
-      throw UsageError(
-          fmt::format("{} '{}': %s is for names of files; a variable belongs to both streams", option, text));
+      throw UsageError("{} '{}': %s is for names of files; a variable belongs to both streams", option, text);
   }
   return text;
-}
-
-// For OptionRow::set of a row that may be repeated.
-template <class Value, class Read>
-auto added_to(std::vector<Value>& list, Read read) {
-  return [&list, read](Word& option, Word& text) { list.push_back(read(option, text)); };
 }
 
 // ---- The rows -------------------------------------------------------------------------------------------------------
@@ -226,7 +178,8 @@ Rows node_rows(launch::JobSpec& job, const Surroundings& surroundings) {
     if (nodes.hosts.empty()) nodes.hosts = parse_hostfile(read_text(path), path);
   };
   return {
-      {kGroup, "-n,--np,--nproc-per-node", "N", "ranks: N, auto, cpu, gpu; default: auto", set_ranks},
+      {kGroup, "-n,--np,--nproc-per-node", "N", "ranks: N, auto, cpu, gpu; default: auto",
+       completed(set_ranks, {"auto", "cpu", "gpu"})},
       {kGroup, "--nnodes", "N|MIN:MAX", "how many nodes; start colrun on each of them", set_counts},
       {kGroup, "--node-rank", "R", "this node's number; default: by order of arrival",
        into(nodes.node_rank, number_between(0, launch::kMaxNodes - 1)), kAll},
@@ -237,7 +190,7 @@ Rows node_rows(launch::JobSpec& job, const Surroundings& surroundings) {
       {kGroup, "--rdzv-timeout", "TIME", "how long nodes wait for one another; default: 10m",
        into(nodes.rendezvous_timeout, time_from(kShortest)), kAll},
       {kGroup, "--rdzv-backend", "NAME", "static or c10d, as torchrun has it; they are one here",
-       one_of<bool>({{"static", true}, {"c10d", true}}), kAll},
+       completed(one_of<bool>({{"static", true}, {"c10d", true}}), {"static", "c10d"}), kAll},
       {kGroup, "--master-addr", "HOST", "with --master-port: the same as --rdzv-endpoint", {}, kAll},
       {kGroup, "--master-port", "PORT", "see --master-addr; one node needs none", {}, kAll},
       {kGroup, "--standalone", "", "one node, whatever a scheduler says", becomes(nodes.scheduler, Scheduler::none),
@@ -251,7 +204,7 @@ Rows node_rows(launch::JobSpec& job, const Surroundings& surroundings) {
                                                 {"lsf", Scheduler::lsf}})),
        kAll},
       {kGroup, "-H,--host", "LIST", "start on hosts over ssh: a:4,ada@b (4 ranks on a)",
-       into(nodes.hosts, parse_host_list)},
+       completed(into(nodes.hosts, parse_host_list), {"<host>"})},
       {kGroup, "--hostfile", "FILE", "the same from a file: one host a line, 'b slots=4'", set_listed_hosts, kAll},
       {kGroup, "--ssh", "COMMAND", "how hosts are reached: 'ssh -p 2222'; default: ssh",
        into(nodes.ssh, parsed_by(parse_words, "a command such as 'ssh -p 2222', with closed quotes")), kAll},
@@ -264,8 +217,8 @@ Rows binding_rows(launch::JobSpec& job) {
   launch::BindingSpec& binding = job.binding;
   const auto set_binding = [&](Word& option, Word& text) { read_binding(option, text, binding); };
   return {
-      {kGroup, "--bind-to", "WHAT", "auto, none, core, numa, or list:0-1;2-3 (by rank); default: auto", set_binding,
-       kAll},
+      {kGroup, "--bind-to", "WHAT", "auto, none, core, numa, or list:0-1;2-3 (by rank); default: auto",
+       completed(set_binding, {"auto", "none", "core", "numa", "list:"}), kAll},
       {kGroup, "--map-by", "WHAT", "core: fill one NUMA node after the other; numa: take turns",
        into(binding.map_by, one_of<MapBy>({{"core", MapBy::core}, {"numa", MapBy::numa}})), kAll},
       {kGroup, "--report-bindings", "", "say which processors each rank may use",
@@ -285,14 +238,14 @@ Rows output_rows(launch::JobSpec& job) {
        kAll},
       {kGroup, "--timestamp", "", "begin every line with the time", becomes(output.timestamps, true), kAll},
       {kGroup, "--output", "file=PATTERN", "to files: file=run/%R.%s (letters: --help-all)",
-       into(output.file_pattern, read_file_pattern)},
+       completed(into(output.file_pattern, read_file_pattern), {"file="})},
       {kGroup, "--tee", "", "with --output: to the console as well", becomes(output.tee, true), kAll},
       {kGroup, "--ranks", "LIST", "show the output of these ranks only: 0,3-5",
        into(output.console_ranks, ranks_such_as("ranks such as 0,3-5"))},
       {kGroup, "--merge", "", "stderr of a rank joins its stdout, in the order written", becomes(output.merge, true),
        kAll},
-      {kGroup, "--stdin", "WHO", "who reads standard input: a rank, all, none; default: 0", into(job.input, read_input),
-       kAll},
+      {kGroup, "--stdin", "WHO", "who reads standard input: a rank, all, none; default: 0",
+       completed(into(job.input, read_input), {"0", "all", "none"}), kAll},
       {kGroup, "-q,--quiet", "", "say nothing of what goes as planned", becomes(output.quiet, true), kAll},
       {kGroup, "--pty", "", "ranks write to a pseudo-terminal, as if nothing were between", becomes(output.pty, true),
        kAll},
@@ -329,10 +282,11 @@ Rows environment_rows(launch::JobSpec& job) {
   constexpr std::string_view kGroup = "Environment";
   launch::EnvironmentSpec& environment = job.environment;
   return {
-      {kGroup, "-x,--env", "NAME[=VALUE]", "a variable for the ranks; may be repeated", {}, kEveryday, kRepeats},
+      {kGroup, "-x,--env", "NAME[=VALUE]", "a variable for the ranks; may be repeated", completed({}, {"<variable>"}),
+       kEveryday, kRepeats},
       {kGroup, "--env-file", "FILE", "variables from a file of NAME=value lines", {}, kAll, kRepeats},
       {kGroup, "--env-remove", "NAME", "a variable that ranks do not get; NAME* for all that begin so",
-       added_to(environment.remove, read_removal), kAll, kRepeats},
+       completed(added_to(environment.remove, read_removal), {"<variable>"}), kAll, kRepeats},
       {kGroup, "--rank-env", "NAME=PATTERN", "one that differs from rank to rank: CORE=%l",
        added_to(environment.per_rank, read_rank_variable), kAll, kRepeats},
       {kGroup, "--compat", "mpi", "set OMPI_COMM_WORLD_* and PMI_* as well",
@@ -354,6 +308,8 @@ Rows inspection_rows(launch::JobSpec& job) {
     inspect.metrics_host = endpoint.host;
     inspect.metrics_port = endpoint.port;
   };
+  const auto injection =
+      parsed_by(parse_injection, "kill:RANK@TIME, stop:RANK@TIME+TIME or slow:RANKxFACTOR, such as kill:3@2s");
   return {
       // Read before all else: options.cpp.
       {kGroup, "--check-nodes", "", "in place of a job: measure the nodes, mark the odd one", {}, kAll},
@@ -381,10 +337,7 @@ Rows inspection_rows(launch::JobSpec& job) {
       {kGroup, "--debug-ranks", "LIST", "which of them; default: 0",
        into(inspect.debug_ranks, ranks_such_as("ranks such as 2 or 0,3-5")), kAll},
       {kDrills, "--inject", "FAULT", "kill:3@2s, stop:1@1s+5s, slow:1x4; may be repeated",
-       added_to(
-           job.injections,
-           parsed_by(parse_injection, "kill:RANK@TIME, stop:RANK@TIME+TIME or slow:RANKxFACTOR, such as kill:3@2s")),
-       kAll, kRepeats},
+       completed(added_to(job.injections, injection), {"kill:", "stop:", "slow:"}), kAll, kRepeats},
   };
 }
 
@@ -406,10 +359,10 @@ Rows option_rows(launch::JobSpec& job, const Surroundings& surroundings) {
   for (const Rows& group : {node_rows(job, surroundings), binding_rows(job), output_rows(job), lifecycle_rows(job),
                             environment_rows(job), inspection_rows(job)})
     rows.insert(rows.end(), group.begin(), group.end());
-  rows.push_back({kNoSettings, "--config", "FILE", "options from a file of 'option = value' lines", {}, kAll});
-  rows.push_back({kNoSettings, "-h,--help", "", "print the options of every day", {}, kAll});
-  rows.push_back({kNoSettings, "--help-all", "", "print all options", {}, kAll});
-  rows.push_back({kNoSettings, "--version", "", "print the version", {}, kAll});
+  rows.push_back({tools::kOther, "--config", "FILE", "options from a file of 'option = value' lines", {}, kAll});
+  rows.push_back({tools::kOther, "-h,--help", "", "print the options of every day", {}, kAll});
+  rows.push_back({tools::kOther, "--help-all", "", "print all options", {}, kAll});
+  rows.push_back({tools::kOther, "--version", "", "print the version", {}, kAll});
   rows.push_back({"", "--agent", "", "started by another colrun, over ssh"});
   return rows;
 }
@@ -432,8 +385,7 @@ std::string rank_variable(const Given& given, const Surroundings& surroundings) 
   check_name(given.said_as, name);
   if (equals != std::string::npos) return given.text;
   if (const auto value = surroundings.find(name)) return fmt::format("{}={}", name, *value);
-  throw UsageError(
-      fmt::format("{} {}: the variable is not set here; write {} {}=VALUE", given.said_as, name, given.said_as, name));
+  throw UsageError("{} {}: the variable is not set here; write {} {}=VALUE", given.said_as, name, given.said_as, name);
 }
 
 std::string read_master(const Values& values) {

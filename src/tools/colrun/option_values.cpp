@@ -7,15 +7,15 @@
 
 #include <fmt/format.h>
 
-#include "common/command_line.hpp"
 #include "common/numbers.hpp"
+#include "common/option_readers.hpp"
 #include "common/option_values.hpp"
 
 namespace col::colrun {
 namespace {
 
 using launch::Milliseconds;
-using tools::parse_whole_number, tools::UsageError;
+using tools::parse_whole_number, tools::refuse, tools::UsageError;
 
 constexpr int kMaxProcessor = 65'535;
 constexpr int kMaxPort = 65'535;
@@ -62,10 +62,6 @@ std::optional<HostAndNumber> divide_host(std::string_view text) {
 }
 
 }  // namespace
-
-void refuse(const std::string& option, const std::string& text, const std::string& what_it_takes) {
-  throw UsageError("{} takes {}, not '{}'", option, what_it_takes, text);
-}
 
 std::optional<Milliseconds> parse_time(std::string_view text) {
   struct Unit {

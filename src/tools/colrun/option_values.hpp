@@ -16,9 +16,6 @@ namespace col::colrun {
 
 inline constexpr int kMaxRank = launch::kMaxRanks * launch::kMaxNodes - 1;  // the largest rank that an option may name
 
-// Throws UsageError: "-n takes a whole number, not '4x'".
-[[noreturn]] void refuse(const std::string& option, const std::string& text, const std::string& what_it_takes);
-
 // "90" (seconds), "90s", "1.5s", "500ms", "5m", "1h"; up to 30 days.
 std::optional<launch::Milliseconds> parse_time(std::string_view text);
 

@@ -133,16 +133,12 @@ launch::JobSpec check_of_nodes(const launch::JobSpec& job) {
 
 // Into `job`, which the rows of `arguments` refer to.
 void read_job(const Arguments& arguments, const Surroundings& surroundings, Job& job) {
-  const Settings settings = collect_settings(arguments.parts.front().values, surroundings);
+  const Settings settings = collect_settings(arguments.parts.front(), surroundings);
   const Values& values = settings.values;
   job.warnings = settings.warnings;
   launch::JobSpec& spec = job.spec;
   spec.programs.push_back({arguments.parts.front().command, 1, {}});
-  for (const OptionRow& row : values.rows()) {
-    for (const Given& given : values.all(row)) {
-      if (row.set && !(row.is_flag() && given.text != "1")) row.set(given.said_as, given.text);
-    }
-  }
+  values.apply();
   // One program alone has as many ranks as the node has processors. Of several, each has one.
   const bool only = arguments.parts.size() == 1;
   if (only && !values.has("--np"))
@@ -171,6 +167,8 @@ Request read_request(const std::vector<std::string>& written, const Surroundings
   Job job;
   job.spec.environment.pmi = true;
   const Rows rows = option_rows(job.spec, surroundings);
+  if (written == std::vector<std::string>{std::string(tools::kListOptions)})
+    return Text{tools::listed_options(rows, {"<command>"})};
   const Arguments arguments = take_apart(written, rows);
   const Part& first = arguments.parts.front();
   if (auto text = asked_text(first.values, surroundings)) return *std::move(text);

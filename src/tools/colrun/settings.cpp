@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
-#include <stdexcept>
 
 #include <fmt/format.h>
 #include <col/select.hpp>
 
-#include "colrun/option_values.hpp"
 #include "colrun/text_files.hpp"
+#include "common/option_readers.hpp"
+#include "common/option_values.hpp"
 
 namespace col::colrun {
 namespace {
@@ -23,7 +23,7 @@ std::string_view without_dashes(std::string_view name) {
 std::vector<std::string_view> all_keys(const Rows& rows) {
   std::vector<std::string_view> keys;
   for (const OptionRow& row : rows) {
-    if (!is_setting(row)) continue;
+    if (!row.is_setting()) continue;
     for (const std::string_view name : row.all_names()) {
       if (name.starts_with("--")) keys.push_back(without_dashes(name));
     }
@@ -35,27 +35,25 @@ std::vector<std::string_view> all_keys(const Rows& rows) {
 std::string flag_text(const Given& given) {
   if (given.text == "1" || given.text == "yes") return "1";
   if (given.text == "0" || given.text == "no") return "0";
-  refuse(given.said_as, given.text, "1, 0, yes or no");
+  tools::refuse(given.said_as, given.text, "1, 0, yes or no");
 }
 
-void add_line(Values& values, std::string_view line, const std::string& place) {
+Setting setting_of(const Rows& rows, std::string_view line, const std::string& place) {
   const std::size_t equals = line.find('=');
   const std::string key(trimmed(line.substr(0, equals)));
-  const OptionRow* row = find_setting(values.rows(), key);
-  if (row == nullptr && find_option(values.rows(), "--" + key) != nullptr)
+  const OptionRow* row = find_setting(rows, key);
+  if (row == nullptr && find_option(rows, "--" + key) != nullptr)
     throw UsageError("{}: {} is for the command line only", place, key);
   if (row == nullptr)
-    throw UsageError(
-        fmt::format("{}: unknown option '{}'{}", place, key, tools::did_you_mean(key, all_keys(values.rows()))));
+    throw UsageError("{}: unknown option '{}'{}", place, key, tools::did_you_mean(key, all_keys(rows)));
   if (equals == std::string_view::npos)
-    throw UsageError(
-        fmt::format("{}: {} has no value; write '{} = {}'", place, key, key, row->is_flag() ? "yes" : row->value));
+    throw UsageError("{}: {} has no value; write '{} = {}'", place, key, key, row->is_flag() ? "yes" : row->value);
   const auto text = unquoted(trimmed(line.substr(equals + 1)));
   if (!text) throw UsageError("{}: the quotes of {} do not match; write one pair around all of it", place, key);
   if (text->empty()) throw UsageError("{}: {} has no value; give it one, or remove the line", place, key);
   Given given{Source::config_file, fmt::format("{}: {}", place, key), *text};
   if (row->is_flag()) given.text = flag_text(given);
-  values.add(*row, std::move(given));
+  return {row, std::move(given)};
 }
 
 // "COLRUN_MAX_RESTARTS" is "max-restarts".
@@ -80,21 +78,18 @@ std::string did_you_mean_variable(std::string_view variable, const Rows& rows) {
   return nearest.empty() ? std::string() : fmt::format("; did you mean '{}{}'?", kVariablePrefix, nearest);
 }
 
-void add_variable(Values& values, std::string_view name, std::string_view text, const OptionRow& row) {
+void add_variable(std::vector<Setting>& settings, std::string_view name, std::string_view text, const OptionRow& row) {
   Given given{Source::environment, std::string(name), std::string(text)};
   if (row.is_flag()) given.text = flag_text(given);
-  if (!row.repeats) return values.add(row, std::move(given));
   // One variable has room for several only if they are on lines of their own.
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    given.text = text.substr(0, end);
-    if (!given.text.empty()) values.add(row, given);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  for (const std::string_view line :
+       row.repeats ? tools::split(text, '\n') : std::vector{std::string_view(given.text)}) {
+    if (!line.empty()) settings.push_back({&row, {given.source, given.said_as, std::string(line)}});
   }
 }
 
-Values read_variables(const Rows& rows, const Surroundings& surroundings, std::vector<std::string>& warnings) {
-  Values values(rows);
+void add_variables(const Rows& rows, const Surroundings& surroundings, std::vector<Setting>& settings,
+                   std::vector<std::string>& warnings) {
   for (const char* const* entry = surroundings.environment; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const std::size_t equals = text.find('=');
@@ -103,18 +98,17 @@ Values read_variables(const Rows& rows, const Surroundings& surroundings, std::v
     if (name == kConfig) continue;
     const bool capitals = std::ranges::none_of(name, [](char letter) { return letter >= 'a' && letter <= 'z'; });
     if (const OptionRow* row = capitals ? find_setting(rows, key_of(name)) : nullptr)
-      add_variable(values, name, text.substr(equals + 1), *row);
+      add_variable(settings, name, text.substr(equals + 1), *row);
     else
       warnings.push_back(fmt::format("the variable {} is no option of colrun and has no effect{}", name,
                                      did_you_mean_variable(name, rows)));
   }
-  return values;
 }
 
-Values read_file(const Values& command_line, const Surroundings& surroundings) {
+std::vector<Setting> read_file(const Values& command_line, const Surroundings& surroundings) {
   const Given* given = command_line.find("--config");
   const auto variable = surroundings.variable(kConfig);
-  if (given == nullptr && !variable) return Values(command_line.rows());
+  if (given == nullptr && !variable) return {};
   const std::string path = given != nullptr ? given->text : std::string(*variable);
   try {
     return parse_config(command_line.rows(), read_text(path), path);
@@ -189,15 +183,11 @@ std::optional<std::string_view> Surroundings::variable(std::string_view name) co
   return value && !value->empty() ? value : std::nullopt;
 }
 
-bool is_setting(const OptionRow& row) {
-  return !row.group.empty() && row.group != kNoSettings;
-}
-
 const OptionRow* find_setting(const Rows& rows, std::string_view key) {
   const auto same = [](char written, char known) { return written == known || (written == '_' && known == '-'); };
   const auto is_key = [&](std::string_view name) { return std::ranges::equal(key, without_dashes(name), same); };
   const auto found = std::ranges::find_if(
-      rows, [&](const OptionRow& row) { return is_setting(row) && std::ranges::any_of(row.all_names(), is_key); });
+      rows, [&](const OptionRow& row) { return row.is_setting() && std::ranges::any_of(row.all_names(), is_key); });
   return found == rows.end() ? nullptr : &*found;
 }
 
@@ -210,49 +200,20 @@ std::string variable_of(std::string_view key) {
   return name;
 }
 
-void Values::add(const OptionRow& row, Given given) {
-  std::vector<Given>& here = values_[index(row)];
-  if (row.is_flag()) here.clear();
-  if (!row.is_flag() && !row.repeats && !here.empty())
-    throw UsageError(tools::given_twice(here.front().said_as, given.said_as));
-  here.push_back(std::move(given));
+std::vector<Setting> parse_config(const Rows& rows, std::string_view text, const std::string& path) {
+  std::vector<Setting> settings;
+  each_line(text, [&](int number, std::string_view line) {
+    settings.push_back(setting_of(rows, line, fmt::format("{}:{}", path, number)));
+  });
+  return settings;
 }
 
-void Values::override_by(const Values& stronger) {
-  for (const OptionRow& row : *rows_) {
-    const std::vector<Given>& theirs = stronger.all(row);
-    std::vector<Given>& here = values_[index(row)];
-    if (!row.repeats && !theirs.empty()) here.clear();
-    for (const Given& given : theirs) {
-      // Somebody may repeat on the command line what a file says as well; a fault is not to be injected twice.
-      std::erase_if(here, [&](const Given& known) { return known.text == given.text; });
-      here.push_back(given);
-    }
-  }
-}
-
-const Given* Values::first_of(std::initializer_list<std::string_view> names) const {
-  const auto found = std::ranges::find_if(names, [&](std::string_view name) { return has(name); });
-  return found == names.end() ? nullptr : find(*found);
-}
-
-std::size_t Values::index(std::string_view name) const {
-  const OptionRow* row = find_option(*rows_, name);
-  if (row == nullptr) throw std::logic_error(fmt::format("there is no option {}", name));
-  return index(*row);
-}
-
-Values parse_config(const Rows& rows, std::string_view text, const std::string& path) {
-  Values values(rows);
-  each_line(text,
-            [&](int number, std::string_view line) { add_line(values, line, fmt::format("{}:{}", path, number)); });
-  return values;
-}
-
-Settings collect_settings(const Values& command_line, const Surroundings& surroundings) {
-  Settings settings{read_file(command_line, surroundings)};
-  settings.values.override_by(read_variables(command_line.rows(), surroundings, settings.warnings));
-  settings.values.override_by(command_line);
+Settings collect_settings(const Part& command_line, const Surroundings& surroundings) {
+  const Rows& rows = command_line.values.rows();
+  std::vector<std::string> warnings;
+  std::vector<Setting> said = read_file(command_line.values, surroundings);
+  add_variables(rows, surroundings, said, warnings);
+  Settings settings{read_options(rows, command_line.options, said), std::move(warnings)};
   settle_alternatives(settings.values);
   settings.command_line = as_arguments(settings.values);
   return settings;

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <stdexcept>
 #include <system_error>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <col/select.hpp>
 
 #include "common/text.hpp"
@@ -39,13 +41,12 @@ bool OptionRow::is_named(std::string_view name) const {
   }
 }
 
-const OptionRow* find_option(const std::vector<OptionRow>& rows, std::string_view name) {
+const OptionRow* find_option(const Rows& rows, std::string_view name) {
   const auto found = std::ranges::find_if(rows, [&](const OptionRow& row) { return row.is_named(name); });
   return found == rows.end() ? nullptr : &*found;
 }
 
-std::string options_text(const std::vector<OptionRow>& rows, std::size_t width, HelpExtent extent,
-                         std::size_t columns) {
+std::string options_text(const Rows& rows, std::size_t width, HelpExtent extent, std::size_t columns) {
   const auto is_shown = [&](const OptionRow& row) { return !row.group.empty() && row.shown <= extent; };
   std::vector<std::string_view> groups;
   for (const OptionRow& row : rows) {
@@ -65,6 +66,25 @@ std::string options_text(const std::vector<OptionRow>& rows, std::size_t width, 
   return text;
 }
 
+std::string listed_options(const Rows& rows, const std::vector<std::string_view>& words) {
+  const auto choices = [](const OptionRow& row) {
+    constexpr std::pair<std::string_view, std::string_view> kKinds[] = {{"FILE", "<file>"},
+                                                                        {"DIR", "<directory>"},
+                                                                        {"PROGRAM", "<command>"},
+                                                                        {"COMMAND", "<command>"},
+                                                                        {"HOST", "<host>"}};
+    if (!row.set.choices.empty()) return fmt::format("{}", fmt::join(row.set.choices, " "));
+    const auto* kind = std::ranges::find(kKinds, row.value, &Pair::first);
+    return kind == std::end(kKinds) ? std::string() : std::string(kind->second);
+  };
+  std::string text = fmt::format(";;{};\n", fmt::join(words, " "));
+  for (const OptionRow& row : rows) {
+    if (!row.group.empty())
+      text += fmt::format("{};{};{};{}{}\n", row.names, row.value, choices(row), row.repeats ? "*" : "", row.text);
+  }
+  return text;
+}
+
 std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& known) {
   const std::string_view nearest = nearest_name(wrong, known);
   return nearest.empty() ? std::string() : fmt::format("; did you mean '{}'?", nearest);
@@ -75,71 +95,57 @@ std::string given_twice(std::string_view first, std::string_view again) {
                      first == again ? std::string() : fmt::format(" (first by {})", first));
 }
 
-std::string unknown_option(std::string_view name, const std::vector<OptionRow>& rows) {
-  std::vector<std::string_view> known;
-  // A name of one letter is near to every other one.
-  const auto add_long = [&](std::string_view each) {
-    if (each.size() > 2) known.push_back(each);
-  };
-  for (const OptionRow& row : rows) {
-    if (!row.group.empty()) std::ranges::for_each(row.all_names(), add_long);
+void Values::add(const OptionRow& row, Given given) {
+  std::vector<Given>& here = values_[index(row)];
+  // Somebody may repeat on the command line what a file says as well; a fault is not to be injected twice.
+  if (row.repeats)
+    std::erase_if(here, [&](const Given& known) { return known.text == given.text; });
+  else if (row.is_flag() || (!here.empty() && here.front().source < given.source))
+    here.clear();
+  else if (!here.empty())
+    throw UsageError(given_twice(here.front().said_as, given.said_as));
+  here.push_back(std::move(given));
+}
+
+void Values::apply() const {
+  for (const OptionRow& row : *rows_) {
+    for (const Given& given : all(row)) {
+      if (row.set && !(row.is_flag() && given.text != "1")) row.set(given.said_as, given.text);
+    }
   }
-  return fmt::format("unknown option '{}'{}", name, name.size() > 2 ? did_you_mean(name, known) : "");
+}
+
+const Given* Values::first_of(const std::vector<std::string_view>& names) const {
+  const auto found = std::ranges::find_if(names, [&](std::string_view name) { return has(name); });
+  return found == names.end() ? nullptr : find(*found);
+}
+
+std::size_t Values::index(std::string_view name) const {
+  const OptionRow* row = find_option(*rows_, name);
+  if (row == nullptr) throw std::logic_error(fmt::format("there is no option {}", name));
+  return index(*row);
 }
 
 OptionTable::OptionTable(std::string tool, std::string head, std::string footer, std::string brief)
     : tool_(std::move(tool)), head_(std::move(head)), footer_(std::move(footer)), brief_(std::move(brief)) {}
 
-void OptionTable::add(OptionRow row) {
-  rows_.push_back(std::move(row));
-  given_.emplace_back();
-}
-
 std::optional<std::string> OptionTable::parse(const std::vector<std::string>& arguments, std::size_t most_words) {
   const auto add_text = [this](std::string_view names, std::string text) {
-    add({.group = "Other", .names = names, .value = "", .text = std::move(text), .shown = HelpExtent::all});
+    add({.group = kOther, .names = names, .value = "", .text = std::move(text), .shown = HelpExtent::all});
   };
   add_text("-h,--help", "print the options of every day and end");
   add_text("--help-all", "print this text and end");
   add_text("--version", "print the version and end");
-  take(arguments, most_words);
-  if (is_given("--help-all")) return help(HelpExtent::all);
-  if (is_given("--help")) return help(HelpExtent::everyday);
-  if (is_given("--version")) return version_line(tool_.substr(0, tool_.find(' '))) + "\n";
-  for (const OptionRow& row : rows_) {
-    const std::vector<Given>& given = given_[index(row)];
-    if (row.group.empty() || row.repeats || given.size() < 2) continue;
-    throw UsageError(given_twice(given[0].name, given[1].name));
-  }
+  if (!arguments.empty() && arguments.back() == kListOptions)
+    return listed_options(rows_, most_words == 0 ? std::vector<std::string_view>() : offered_);
+  parsed_ = parse_words(rows_, arguments);
+  if (words().size() > most_words)
+    throw UsageError("unexpected argument '{}'{}", words()[most_words],
+                     most_words == 0 ? fmt::format("; {} takes options only", tool_) : "");
+  if (values().has("--help-all")) return help(HelpExtent::all);
+  if (values().has("--help")) return help(HelpExtent::everyday);
+  if (values().has("--version")) return version_line(tool_.substr(0, tool_.find(' '))) + "\n";
   return std::nullopt;
-}
-
-void OptionTable::take(const std::vector<std::string>& arguments, std::size_t most_words) {
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
-    if (argument.size() < 2 || argument[0] != '-' || argument == "--") {
-      if (words_.size() == most_words) {
-        throw UsageError("unexpected argument '{}'{}", argument,
-                         most_words == 0 ? fmt::format("; {} takes options only", tool_) : "");
-      }
-      words_.push_back(argument);
-      continue;
-    }
-    const std::size_t equals = argument.find('=');
-    const std::string name = argument.substr(0, equals);
-    const OptionRow* row = find_option(rows_, name);
-    if (row == nullptr) throw UsageError(unknown_option(name, rows_));
-    std::string& value = given_[index(*row)].emplace_back(Given{name, {}}).value;
-    if (row->is_flag()) {
-      if (equals != std::string::npos) throw UsageError("{} takes no value", name);
-      continue;
-    }
-    if (equals != std::string::npos)
-      value = argument.substr(equals + 1);
-    else if (i + 1 < arguments.size() && find_option(rows_, arguments[i + 1]) == nullptr)
-      value = arguments[++i];
-    if (value.empty()) throw UsageError("{} needs a value", name);
-  }
 }
 
 std::string OptionTable::help(HelpExtent extent) const {
@@ -153,22 +159,10 @@ std::string OptionTable::help(HelpExtent extent) const {
                                                 brief_.empty() ? "" : "\n", tool_));
 }
 
-void OptionTable::apply() const {
-  for (const OptionRow& row : rows_) {
-    if (!row.set) continue;
-    for (const Given& given : given_[index(row)]) row.set(given.name, given.value);
-  }
-}
-
-const OptionTable::Given* OptionTable::find(std::string_view name) const {
-  const OptionRow* row = find_option(rows_, name);
-  const bool given = row != nullptr && !given_[index(*row)].empty();
-  return given ? &given_[index(*row)].back() : nullptr;
-}
-
-std::string_view OptionTable::first_given(const std::vector<std::string_view>& names, std::string_view but) const {
-  const auto found = std::ranges::find_if(names, [&](std::string_view name) { return name != but && is_given(name); });
-  return found == names.end() ? std::string_view() : find(*found)->name;
+std::string_view OptionTable::first_given(std::vector<std::string_view> names, std::string_view but) const {
+  std::erase(names, but);
+  const Given* given = values().first_of(names);
+  return given == nullptr ? std::string_view() : given->said_as;
 }
 
 std::vector<std::string_view> OptionTable::names() const {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -25,49 +26,110 @@ class UsageError : public std::runtime_error {
 // How many options --help shows: those of every day, or all.
 enum class HelpExtent { everyday, all };
 
+// The group of the options that are for the command line only. All others may be variables and lines of files.
+inline constexpr std::string_view kOther = "Other";
+
+// Takes the value of an option: called with the name that the user wrote, for messages.
+struct Take : std::function<void(const std::string& name, const std::string& value)> {
+  using function::function;
+  // For completions: words, or <file>, <directory>, <command>, <host>, <variable>, <job>.
+  std::vector<std::string_view> choices = {};
+};
+
 struct OptionRow {
   std::string_view group;  // its heading in --help; empty: neither --help nor a message shows it
   std::string_view names;  // "-n,--ranks,--np"
   std::string_view value;  // "N"; empty for a flag
   std::string text;        // for --help
-  // Takes the value: called with the name that the user wrote, for messages.
-  std::function<void(const std::string& name, const std::string& value)> set = {};
+  Take set = {};
   HelpExtent shown = HelpExtent::everyday;  // the least that shows it
   bool repeats = false;                     // may be given several times, and all values count
 
   bool is_flag() const noexcept { return value.empty(); }
+  bool is_setting() const noexcept { return !group.empty() && group != kOther; }
   std::vector<std::string_view> all_names() const;
   // The first long name without its dashes: "ranks".
   std::string_view key() const noexcept;
   bool is_named(std::string_view name) const;
 };
+using Rows = std::vector<OptionRow>;
 
 // By any of its names; null if there is no option of that name.
-const OptionRow* find_option(const std::vector<OptionRow>& rows, std::string_view name);
+const OptionRow* find_option(const Rows& rows, std::string_view name);
 
-// For OptionRow::set: `place` becomes what `read(name, value)` returns.
-template <class Place, class Read>
-auto into(Place& place, Read read) {
-  return [&place, read](const std::string& name, const std::string& value) { place = read(name, value); };
-}
-inline std::string as_written(const std::string&, const std::string& value) {
-  return value;
-}
-// For a flag.
-template <class Place>
-auto becomes(Place& place, Place result) {
-  return [&place, result](const std::string&, const std::string&) { place = result; };
-}
+// ---- What was given
+// --------------------------------------------------------------------------------------------------
 
-// The groups of --help, a line for each row; texts begin at column `width`, and go on there beyond `columns`; 0: never.
-std::string options_text(const std::vector<OptionRow>& rows, std::size_t width, HelpExtent extent = HelpExtent::all,
-                         std::size_t columns = 0);
-// "; did you mean '--np'?", or nothing if no name is near.
-std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& known);
-// "-n was given twice; give it once"; "--np was given twice (first by -n); give it once".
-std::string given_twice(std::string_view first, std::string_view again);
-// "unknown option '--nup'; did you mean '--np'?"
-std::string unknown_option(std::string_view name, const std::vector<OptionRow>& rows);
+// A later source wins over an earlier one.
+enum class Source { config_file, environment, command_line };
+
+struct Given {
+  Source source = Source::command_line;
+  std::string said_as;  // for messages: "-n", "COLRUN_NP", "job.conf:3: np"
+  std::string text;     // of a flag: "1" or "0"
+};
+
+// What was given for each row, before it is interpreted. Options go by any of their names, which must be one of a row.
+class Values {
+ public:
+  // `rows` must outlive it.
+  explicit Values(const Rows& rows) : rows_(&rows), values_(rows.size()) {}
+
+  // Of sources in ascending order. Values of a row that repeats add up, each text once; else the last source counts.
+  // Throws UsageError if an option that takes one value already has one from this source.
+  void add(const OptionRow& row, Given given);
+  void erase(std::string_view name) { values_[index(name)].clear(); }
+  // Calls `set` of all that was given and is not off, in the order of the rows.
+  void apply() const;
+
+  const Rows& rows() const { return *rows_; }
+  const std::vector<Given>& all(std::string_view name) const { return values_[index(name)]; }
+  const std::vector<Given>& all(const OptionRow& row) const { return values_[index(row)]; }
+  bool has(std::string_view name) const { return !all(name).empty(); }
+  // Null if no source has set it.
+  const Given* find(std::string_view name) const { return has(name) ? &all(name).back() : nullptr; }
+  // The first of them that a source has set; null if there is none.
+  const Given* first_of(const std::vector<std::string_view>& names) const;
+  // Whether a flag is on.
+  bool is_on(std::string_view name) const { return has(name) && all(name).back().text == "1"; }
+
+ private:
+  std::size_t index(const OptionRow& row) const { return static_cast<std::size_t>(&row - rows_->data()); }
+  std::size_t index(std::string_view name) const;
+
+  const Rows* rows_;
+  std::vector<std::vector<Given>> values_;
+};
+
+// ---- Parsing
+// ---------------------------------------------------------------------------------------------------------
+
+using Pair = std::pair<std::string_view, std::string_view>;
+
+struct Grammar {
+  // The first word that is no option, or "--", ends the options. Flags may be repeated, and --no-FLAG switches one off.
+  // Names may have underscores for dashes.
+  bool before_program = false;
+  std::span<const Pair> also = {};     // further names, and the option that each means: {"-np", "--np"}
+  std::span<const Pair> instead = {};  // names that are none, and what to do in place of them
+};
+
+// From elsewhere than the command line. For a flag, "1" or "0".
+struct Setting {
+  const OptionRow* row;
+  Given given;
+};
+
+struct Parsed {
+  Values values;
+  std::vector<std::string> words;  // that belong to no option; before a program: from "--" or the program on
+};
+
+// By CLI11: `settings`, and then the command line. An option takes the word behind it for its value, unless that is an
+// option too; "-n4", "-n=4", "--np=4" and "-ln 4" are the same as "-l -n 4". Throws UsageError, for an unknown option
+// with the nearest name. `rows` must outlive the result.
+Parsed parse_words(const Rows& rows, const std::vector<std::string>& arguments, const Grammar& grammar = {},
+                   const std::vector<Setting>& settings = {});
 
 // The command line of a tool whose options and words may stand in any order.
 class OptionTable {
@@ -76,39 +138,44 @@ class OptionTable {
   // 24 lines of 80 columns, has all of that if there is room, and else the options of every day and `brief`.
   OptionTable(std::string tool, std::string head, std::string footer, std::string brief = {});
 
-  void add(OptionRow row);
+  void add(OptionRow row) { rows_.push_back(std::move(row)); }
+  // For completions: what may stand where no option does, as Take::choices.
+  void offer(std::vector<std::string_view> words) { offered_ = std::move(words); }
   // Adds -h, --help, --help-all and --version, and parses. Returns the text to print instead of all else, if there is
-  // one. An option takes the argument behind it for its value, unless that is an option too; an argument that is no
-  // option is a word, as long as there are at most `most_words`. Throws UsageError, for an unknown option with the
-  // nearest name.
+  // one; behind kListOptions, that is listed_options(). At most `most_words` may be no options. Throws UsageError.
   std::optional<std::string> parse(const std::vector<std::string>& arguments, std::size_t most_words = 0);
-  // Calls `set` of what was given, in the order of the rows.
-  void apply() const;
 
-  struct Given {
-    std::string name;   // as the user wrote it
-    std::string value;  // empty for a flag
-  };
-  bool is_given(std::string_view name) const { return find(name) != nullptr; }
-  // By any of its names; null if it was not given.
-  const Given* find(std::string_view name) const;
-  void forget(std::string_view name) { given_[index(*find_option(rows_, name))].clear(); }
+  Values& values() { return parsed_->values; }
+  const Values& values() const { return parsed_->values; }
+  const std::vector<std::string>& words() const { return parsed_->words; }
   // The first of `names` that was given, as the user wrote it; empty when none was.
-  std::string_view first_given(const std::vector<std::string_view>& names, std::string_view but = {}) const;
+  std::string_view first_given(std::vector<std::string_view> names, std::string_view but = {}) const;
   // All that --help shows.
   std::vector<std::string_view> names() const;
-  const std::vector<std::string>& words() const { return words_; }
 
  private:
-  void take(const std::vector<std::string>& arguments, std::size_t most_words);
   std::string help(HelpExtent extent) const;
-  std::size_t index(const OptionRow& row) const { return static_cast<std::size_t>(&row - rows_.data()); }
 
   std::string tool_, head_, footer_, brief_;
-  std::vector<OptionRow> rows_;
-  std::vector<std::vector<Given>> given_;  // of each row
-  std::vector<std::string> words_;
+  Rows rows_;
+  std::vector<std::string_view> offered_;
+  std::optional<Parsed> parsed_;
 };
+
+// ---- Texts
+// -----------------------------------------------------------------------------------------------------------
+
+// The groups of --help, a line for each row; texts begin at column `width`, and go on there beyond `columns`; 0: never.
+std::string options_text(const Rows& rows, std::size_t width, HelpExtent extent = HelpExtent::all,
+                         std::size_t columns = 0);
+// For completions, which ask by kListOptions: a line "names;value;choices;text" for each option, text with a "*" before
+// it if the option repeats; and one without names for other words.
+inline constexpr std::string_view kListOptions = "--list-options";
+std::string listed_options(const Rows& rows, const std::vector<std::string_view>& words);
+// "; did you mean '--np'?", or nothing if no name is near.
+std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& known);
+// "-n was given twice; give it once"; "--np was given twice (first by -n); give it once".
+std::string given_twice(std::string_view first, std::string_view again);
 
 // What a tool says of a UsageError, without a newline: "colrun: …; see colrun --help".
 std::string usage_line(std::string_view tool, std::string_view what);

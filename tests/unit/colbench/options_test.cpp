@@ -4,6 +4,7 @@
 
 using namespace col::colbench;
 using Catch::Matchers::Contains;
+using Words = std::vector<std::string>;
 
 namespace {
 
@@ -121,15 +122,38 @@ TEST_CASE("colbench options: errors name options as they were written", "[colben
   CHECK_THAT(refusal({"-b", "8", "--np", "0"}), Contains("--np takes a whole number"));
   CHECK_THAT(refusal({"--maxbytes", "8"}), Contains("--maxbytes needs -b"));
   CHECK_THAT(refusal({"--minbytes", "8", "--sizes", "8"}), Contains("--minbytes and --sizes say the same"));
-  std::vector<std::string> arguments = {"-n", "1,2", "--np=4"};
-  CHECK(complaint_of([&] { take_ranks(arguments); }) == "--np was given twice (first by -n); give it once");
-  for (const char* name : {"-n", "--ranks", "--np"}) {
-    arguments = {"a", name, "1,2"};
-    const auto taken = take_ranks(arguments);
-    REQUIRE(taken);
-    CHECK((taken->name == name && taken->value == "1,2"));
-    CHECK(arguments == std::vector<std::string>{"a"});
-  }
+}
+
+TEST_CASE("colbench options: values are joined to their options, or behind them", "[colbench]") {
+  for (const std::vector<std::string>& words :
+       {Words{"-n", "3"}, {"-n3"}, {"-n=3"}, {"--np=3"}, {"--ranks", "3"}, {"-n3", "allreduce"}})
+    CHECK(read(words).method.ranks == 3);
+  CHECK(read({"--json", "-", "--csv=a=b"}).output.json == "-");
+  CHECK(read({"--csv=a=b"}).output.csv == "a=b");
+  CHECK(read({"--csv==b"}).output.csv == "=b");
+  // One dash too few is not "-n" with "p".
+  CHECK(refusal({"-np", "3"}) == "unknown option '-np'; did you mean '--np'?");
+  CHECK(refusal({"-np=3"}) == "unknown option '-np'; did you mean '--np'?");
+  CHECK(refusal({"-n", "--json", "x"}) == "-n needs a value: -n N");
+  CHECK(refusal({"-n", "--json=x"}) == "-n needs a value: -n N");
+  CHECK(refusal({"-n="}) == "-n needs a value: -n N");
+  CHECK_THAT(refusal({"-n", "-3"}), Contains("not '-3'"));
+  CHECK(refusal({"-3"}) == "unknown option '-3'");
+  CHECK(refusal({"--legend=1"}) == "--legend takes no value");
+  CHECK(refusal({"--legend", "--legend"}) == "--legend was given twice; give it once");
+  CHECK(refusal({"allreduce", "--", "--legend"}) == "unexpected argument '--'");
+}
+
+TEST_CASE("colbench options: a command may read -n by itself", "[colbench]") {
+  CommandLine line("colbench", "usage", "footer");
+  line.add_cells();
+  line.add_method([](const std::string& option, const std::string& text) {
+    CHECK(option == "--np");
+    return static_cast<int>(text.size());
+  });
+  REQUIRE(line.parse({"-b", "8", "--np", "1,2"}, 0));
+  CHECK(line.request().method.ranks == 3);
+  CHECK(line.request().method.max_time == Method().max_time);  // it is no number of iterations
 }
 
 TEST_CASE("colbench options: on GPUs, messages go between any two kinds of memory", "[colbench]") {

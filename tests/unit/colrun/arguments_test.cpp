@@ -110,6 +110,20 @@ TEST_CASE("arguments: values are where they are needed and nowhere else", "[colr
   CHECK(complaint("-l=3 a") == "-l takes no value");
   CHECK(complaint("--no-label=3 a") == "--no-label takes no value");
   CHECK(complaint("--help=3 a") == "--help takes no value");
+  CHECK(complaint("-ql=3 a") == "-l takes no value");
+  CHECK(complaint("-prepend-rank=3 a") == "-prepend-rank takes no value");
+  CHECK(complaint("-n -l a") == "-n needs a value: -n N");
+  CHECK(complaint("-np --np=3 a") == "-np needs a value: -np N");
+  // What only looks like something else is a value, or belongs to the program, unchanged.
+  CHECK(spec("-x A=-n=4 --ssh --x=y --label-format=-np=3 p --np= -n=3 -np").nodes.ssh == Words{"--x=y"});
+  CHECK(spec("-xA=-n=4 p").environment.set == Words{"A=-n=4"});
+  CHECK(spec("-x=A==b p").environment.set == Words{"A==b"});
+  CHECK(spec("--label-format=-np=3 p").output.label == "-np=3");
+  CHECK(spec("--label-format==3 p").output.label == "=3");
+  CHECK(spec("p --np= -n=3 -np --nproc_per_node=1 -size").programs[0].command ==
+        Words{"p", "--np=", "-n=3", "-np", "--nproc_per_node=1", "-size"});
+  CHECK_THAT(complaint("-n -4 a"), Contains("not '-4'"));
+  CHECK(complaint("-4 a") == "unknown option '-4'");
 }
 
 TEST_CASE("arguments: an option with one value is given once, a flag as often as one likes", "[colrun]") {

@@ -30,21 +30,22 @@ TEST_CASE("settings: every option but a few can be a variable and stand in a fil
   Job job;
   const Rows rows = option_rows(job.spec, {});
   for (const OptionRow& row : rows) {
-    if (!is_setting(row)) continue;
+    if (!row.is_setting()) continue;
     ++settings;
     for (const std::string_view name : row.all_names()) {
       if (!name.starts_with("--")) continue;
       const std::string key(name.substr(2));
       CAPTURE(key);
       const std::string value = row.is_flag() ? "yes" : "value";
-      const Values from_file = parse_config(rows, key + " = " + value, "f");
-      REQUIRE(from_file.all(row).size() == 1);
-      CHECK(from_file.all(row)[0].text == (row.is_flag() ? "1" : "value"));
+      const auto from_file = parse_config(rows, key + " = " + value, "f");
+      REQUIRE(from_file.size() == 1);
+      CHECK(from_file[0].row == &row);
+      CHECK(from_file[0].given.text == (row.is_flag() ? "1" : "value"));
       const std::string variable = variable_of(key) + "=" + value;
       const char* environment[] = {variable.c_str(), nullptr};
       Surroundings surroundings;
       surroundings.environment = environment;
-      const Settings found = collect_settings(Values(rows), surroundings);
+      const Settings found = collect_settings(Part{Values(rows), {}, {}}, surroundings);
       CHECK(found.warnings.empty());
       REQUIRE(found.values.all(row).size() == 1);
       CHECK(found.values.all(row)[0].said_as == variable_of(key));
@@ -92,20 +93,36 @@ TEST_CASE("settings: errors name who said it", "[colrun]") {
   CHECK(complaint("--config " + file.path() + " a").starts_with(file.path() + ":3: np takes a whole number"));
   CHECK_THAT(complaint("--config /does/not/exist a"), Contains("cannot read '/does/not/exist': No such file"));
   CHECK_THAT(complaint("a", {{"COLRUN_CONFIG=/does/not/exist"}}), Contains("(named by COLRUN_CONFIG)"));
+  const File binary(std::string("np = 2\0", 7)), large(std::string(std::size_t{2} << 20, '\n')), dos("np = 3\r\n");
+  CHECK_THAT(complaint("--config / a"), Contains("cannot read '/': Is a directory"));
+  CHECK_THAT(complaint("--config " + binary.path() + " a"), Contains("NUL byte"));
+  CHECK_THAT(complaint("--config " + large.path() + " a"), Contains("larger than 1 MiB"));
+  CHECK(spec("--config " + dos.path() + " a").programs[0].ranks == 3);
+}
+
+TEST_CASE("settings: what they say is a value, whatever it looks like", "[colrun]") {
+  const File file("label-format = --np=\nssh = '-n=4 --x='\n");
+  const col::launch::JobSpec found =
+      spec("--config " + file.path() + " a", {{"COLRUN_ENV=A=--np\n\nB=", "COLRUN_RDZV_ID=-np"}});
+  CHECK(found.output.label == "--np=");
+  CHECK(found.nodes.ssh == Words{"-n=4", "--x="});
+  CHECK(found.environment.set == Words{"A=--np", "B="});
+  CHECK(found.nodes.rendezvous_id == "-np");
 }
 
 TEST_CASE("settings: lines of a configuration file", "[colrun]") {
   Job job;
   const Rows rows = option_rows(job.spec, {});
-  const Values values = parse_config(
-      rows, "# comment\n\n  np=4  \r\n\tmax_restarts =\t2\nlabel-format = \"[%r] \"\noutput = 'file=run #1/%r'\n", "f");
+  const auto values_of = [&](const std::string& text) { return read_options(rows, {}, parse_config(rows, text, "f")); };
+  const Values values =
+      values_of("# comment\n\n  np=4  \r\n\tmax_restarts =\t2\nlabel-format = \"[%r] \"\noutput = 'file=run #1/%r'\n");
   CHECK(values.all("--np").at(0).text == "4");
   CHECK(values.all("--max-restarts").at(0).text == "2");
   CHECK(values.all("--label-format").at(0).text == "[%r] ");
   CHECK(values.all("--output").at(0).text == "file=run #1/%r");
   const auto wrong = [&](const std::string& text) -> std::string {
     try {
-      parse_config(rows, text, "f");
+      values_of(text);
     } catch (const UsageError& error) {
       return error.what();
     }

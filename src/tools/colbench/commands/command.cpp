@@ -33,14 +33,14 @@ void check_outputs(const Output& output) {
   for (const std::string* path : {&output.json, &output.csv, &output.plot, &output.html}) {
     if (*path == "-") throw UsageError("a file needs a name; to print one instead of the table there is /dev/stderr");
     if (!path->empty() && !known.insert(*path).second)
-      throw UsageError(fmt::format("{} is named twice; one file can hold one thing", *path));
+      throw UsageError("{} is named twice; one file can hold one thing", *path);
   }
   for (const std::string* path : {&output.json, &output.csv, &output.plot, &output.html}) {
     if (path->empty()) continue;
     try {
       tools::check_writable(*path);
     } catch (const tools::WriteError& error) {
-      throw UsageError(fmt::format("{}; name a file that can be written", error.what()));
+      throw UsageError("{}; name a file that can be written", error.what());
     }
   }
   if (!output.plot.empty()) check_plot(output.plot);

@@ -34,8 +34,7 @@ std::string_view our_name(std::string_view name) {
 
 std::size_t size_or_throw(std::string_view text) {
   const auto size = parse_size(text);
-  if (!size)
-    throw UsageError(fmt::format("'{}' is no size; write bytes, or K, M, G for powers of 1024, as 8, 64K, 1.5M", text));
+  if (!size) throw UsageError("'{}' is no size; write bytes, or K, M, G for powers of 1024, as 8, 64K, 1.5M", text);
   if (*size == 0) throw UsageError("a size of 0 moves nothing; give at least one element");
   return *size;
 }
@@ -47,17 +46,17 @@ void add_range(std::string_view text, std::vector<std::size_t>& sizes) {
   const std::size_t least = size_or_throw(text.substr(0, first));
   const std::size_t most =
       size_or_throw(text.substr(first + 1, second == std::string_view::npos ? second : second - first - 1));
-  if (least > most) throw UsageError(fmt::format("the sizes of '{}' go down; put the smaller one first", text));
+  if (least > most) throw UsageError("the sizes of '{}' go down; put the smaller one first", text);
   const std::string_view step = second == std::string_view::npos ? "x2" : text.substr(second + 1);
   const bool multiplies = step.starts_with('x');
   const auto value =
       step.size() < 2 || (!multiplies && !step.starts_with('+')) ? std::nullopt : parse_size(step.substr(1));
   if (!value || *value < (multiplies ? 2U : 1U))
-    throw UsageError(fmt::format("'{}' is no step of sizes; write x2 to multiply, or +64K to add", step));
+    throw UsageError("'{}' is no step of sizes; write x2 to multiply, or +64K to add", step);
   constexpr std::size_t kMostSizes = 10'000;
   for (std::size_t size = least; size <= most; size = multiplies ? size * *value : size + *value) {
     sizes.push_back(size);
-    if (sizes.size() > kMostSizes) throw UsageError(fmt::format("'{}' are more than {} sizes", text, kMostSizes));
+    if (sizes.size() > kMostSizes) throw UsageError("'{}' are more than {} sizes", text, kMostSizes);
     if (multiplies && size > most / *value) break;
   }
 }
@@ -72,14 +71,13 @@ void check_memory(const CellSpec& spec) {
   const std::size_t ranks = static_cast<std::size_t>(two ? 2 : spec.ranks);
   const std::size_t memory = memory_bytes() / (spec.cache == CacheState::rotate ? 2 : 1);
   if (spec.bytes < memory / 2 / ranks) return;
-  throw UsageError(fmt::format("{} on {} ranks needs more memory than the {} of this machine; the greatest size is {}",
-                               size_text(spec.bytes), ranks, size_text(memory), size_text(memory / 2 / ranks)));
+  throw UsageError("{} on {} ranks needs more memory than the {} of this machine; the greatest size is {}",
+                   size_text(spec.bytes), ranks, size_text(memory), size_text(memory / 2 / ranks));
 }
 
 void check_messages(const Request& request, Operation operation) {
   if (request.groups.starts_with("mod:") || request.groups.starts_with("div:"))
-    throw UsageError(
-        fmt::format("{} is between two ranks; --groups pairs or bisect make several of them", to_string(operation)));
+    throw UsageError("{} is between two ranks; --groups pairs or bisect make several of them", to_string(operation));
 }
 
 void add_cells(const Request& request, CellSpec spec, std::vector<CellSpec>& cells) {
@@ -118,9 +116,15 @@ void add_cells(const Request& request, CellSpec spec, std::vector<CellSpec>& cel
 
 }  // namespace
 
+std::vector<std::string_view> operation_words() {
+  std::vector<std::string_view> words = {"all", "sendrecv"};
+  for (int i = 0; i < kOperationCount; ++i) words.push_back(to_string(static_cast<Operation>(i)));
+  return words;
+}
+
 std::vector<Operation> parse_operations(const std::string& text) {
   const auto names = tools::parse_list(text);
-  if (!names) throw UsageError(fmt::format("'{}' has an empty name in it", text));
+  if (!names) throw UsageError("'{}' has an empty name in it", text);
   std::vector<Operation> operations;
   const auto add = [&](Operation operation) {
     if (std::find(operations.begin(), operations.end(), operation) == operations.end()) operations.push_back(operation);
@@ -134,13 +138,12 @@ std::vector<Operation> parse_operations(const std::string& text) {
     } else if (operation) {
       add(*operation);
     } else {
-      std::vector<std::string_view> known = {"all", "sendrecv"};
-      for (int i = 0; i < kOperationCount; ++i) known.push_back(to_string(static_cast<Operation>(i)));
+      std::vector<std::string_view> known = operation_words();
       known.insert(known.end(), kCommandNames.begin(), kCommandNames.end());
       const std::string_view nearest = nearest_name(name, known);
-      throw UsageError(fmt::format("unknown collective '{}'{}", name,
-                                   nearest.empty() ? fmt::format("; there are {}", fmt::join(known, ", "))
-                                                   : fmt::format("; did you mean '{}'?", nearest)));
+      throw UsageError("unknown collective '{}'{}", name,
+                       nearest.empty() ? fmt::format("; there are {}", fmt::join(known, ", "))
+                                       : fmt::format("; did you mean '{}'?", nearest));
     }
   }
   return operations;
@@ -148,7 +151,7 @@ std::vector<Operation> parse_operations(const std::string& text) {
 
 std::vector<std::size_t> parse_sizes(const std::string& text) {
   const auto parts = tools::parse_list(text);
-  if (!parts) throw UsageError(fmt::format("'{}' has an empty size in it", text));
+  if (!parts) throw UsageError("'{}' has an empty size in it", text);
   std::vector<std::size_t> sizes;
   for (const std::string& part : *parts) {
     if (part.find(':') != std::string::npos)
@@ -227,28 +230,9 @@ double parse_percent(const std::string& option, const std::string& text) {
   const auto [stop, error] = std::from_chars(text.data(), last, percent, std::chars_format::fixed);
   const bool is_percent = error == std::errc() && last - stop == 1 && *stop == '%';
   if (!is_percent || !(percent >= 0 && percent <= 1000)) {
-    throw UsageError(fmt::format("{} '{}' is no percentage; write one such as 3%", option, text));
+    throw UsageError("{} '{}' is no percentage; write one such as 3%", option, text);
   }
   return percent / 100;
-}
-
-std::optional<tools::OptionTable::Given> take_ranks(std::vector<std::string>& arguments) {
-  std::vector<std::string> rest;
-  std::optional<tools::OptionTable::Given> taken;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
-    const std::size_t equals = std::min(argument.find('='), argument.size());
-    const std::string name = argument.substr(0, equals);
-    if (name != "-n" && name != "--ranks" && name != "--np") {
-      rest.push_back(argument);
-      continue;
-    }
-    if (taken) throw UsageError(tools::given_twice(taken->name, name));
-    if (equals == argument.size() && i + 1 == arguments.size()) throw UsageError(fmt::format("{} needs a value", name));
-    taken = {name, equals < argument.size() ? argument.substr(equals + 1) : arguments[++i]};
-  }
-  arguments = std::move(rest);
-  return taken;
 }
 
 }  // namespace col::colbench

@@ -19,6 +19,7 @@
 #include "colbench/commands/command.hpp"
 #include "common/gpu.hpp"
 #include "common/numbers.hpp"
+#include "common/option_readers.hpp"
 #include "common/option_values.hpp"
 #include "launch/job/job_spec.hpp"
 #include "launch/place/cpu_quota.hpp"
@@ -33,8 +34,8 @@ constexpr const char* kNcclTests = "As nccl-tests names them";
 constexpr auto kRare = tools::HelpExtent::all;  // not in --help
 constexpr int kMostIterations = 1'000'000'000;
 
-using tools::becomes, tools::into;
-using Text = const std::string;
+using tools::becomes, tools::completed, tools::into, tools::number_between, tools::one_of;
+using Text = tools::Word;
 
 // Ranks when nobody says how many: those that are there, else one per usable core.
 int default_ranks() {
@@ -43,29 +44,15 @@ int default_ranks() {
   return std::max(2, launch::usable_cpus());
 }
 
-template <class Value>
-auto one_of(std::vector<std::pair<std::string_view, Value>> known) {
-  return [known = std::move(known)](Text& option, Text& text) {
-    std::vector<std::string_view> names;
-    for (const auto& [name, value] : known) {
-      if (text == name) return value;
-      names.push_back(name);
-    }
-    throw UsageError(fmt::format("{} takes {}, not '{}'", option, fmt::join(names, ", "), text));
-  };
-}
-
 std::vector<std::string> list_of(const std::string& option, const std::string& text) {
   auto list = tools::parse_list(text);
-  if (!list) throw UsageError(fmt::format("{} '{}' has an empty name in it", option, text));
+  if (!list) throw UsageError("{} '{}' has an empty name in it", option, text);
   return std::move(*list);
 }
 
-Duration duration_of(const std::string& option, const std::string& text) {
-  const auto duration = tools::parse_duration(text);
-  if (!duration) throw UsageError(fmt::format("{} takes a time such as 20us, 5ms, 10s or 2m, not '{}'", option, text));
-  return *duration;
-}
+constexpr auto duration_of = [](Text& option, Text& text) {
+  return tools::parsed_by(tools::parse_duration, "a time such as 20us, 5ms, 10s or 2m")(option, text);
+};
 
 // What nccl-tests and OSU's benchmarks call element types and reductions, and our names for them.
 using OtherName = std::pair<std::string_view, std::string_view>;
@@ -82,6 +69,12 @@ constexpr std::array kDTypes = {OtherName{"char", "int8"},
                                 OtherName{"f8e5m2", "float8_e5m2"}};
 constexpr std::array kOps = {OtherName{"prod", "product"}};
 
+std::vector<std::string_view> dtype_names() {
+  std::vector<std::string_view> names;
+  for (const DTypeRow& row : col::kDTypes) names.push_back(row.name);
+  return names;
+}
+
 std::string_view our_name(std::span<const OtherName> names, std::string_view text) {
   const auto found = std::ranges::find(names, text, &OtherName::first);
   return found == names.end() ? text : found->second;
@@ -94,7 +87,7 @@ double fraction_of(const std::string& option, const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(digits.c_str(), &end) * (percent ? 0.01 : 1);
   if (digits.empty() || *end != '\0' || !(value > 0) || value >= (percent ? 10 : 1))
-    throw UsageError(fmt::format("{} takes a part such as 2%, not '{}'", option, text));
+    throw UsageError("{} takes a part such as 2%, not '{}'", option, text);
   return value;
 }
 
@@ -105,7 +98,7 @@ std::string groups_of(const std::string& option, const std::string& text) {
   const bool good = (std::sscanf(text.c_str(), "mod:%d%n", &number, &used) == 1 ||
                      std::sscanf(text.c_str(), "div:%d%n", &number, &used) == 1) &&
                     used == static_cast<int>(text.size()) && number >= 1;
-  if (!good) throw UsageError(fmt::format("{} takes mod:N, div:N, pairs or bisect, not '{}'", option, text));
+  if (!good) throw UsageError("{} takes mod:N, div:N, pairs or bisect, not '{}'", option, text);
   return text;
 }
 
@@ -119,8 +112,8 @@ std::string skew_of(const std::string& option, const std::string& text, int rank
   const auto rank =
       late ? tools::parse_whole_number<int>(std::string_view(kind).substr(5), 0, ranks - 1) : std::nullopt;
   if (!time || (kind != "uniform" && !rank))
-    throw UsageError(fmt::format("{} takes none, uniform:TIME or late:RANK:TIME with a rank below {}, not '{}'", option,
-                                 ranks, text));
+    throw UsageError("{} takes none, uniform:TIME or late:RANK:TIME with a rank below {}, not '{}'", option, ranks,
+                     text);
   return fmt::format("{}:{}", kind, std::chrono::duration<double, std::micro>(*time).count());
 }
 
@@ -132,8 +125,7 @@ std::vector<int> roots_of(const std::string& option, const std::string& text, in
     return all;
   }
   const auto root = tools::parse_whole_number<int>(text, 0, ranks - 1);
-  if (!root)
-    throw UsageError(fmt::format("{} takes a rank from 0 to {}, all or rotate, not '{}'", option, ranks - 1, text));
+  if (!root) throw UsageError("{} takes a rank from 0 to {}, all or rotate, not '{}'", option, ranks - 1, text);
   return {*root};
 }
 
@@ -162,14 +154,14 @@ void check_backends(const Request& request) {
       const std::string why = tools::why_no_nccl();
       if (!why.empty()) throw Unavailable(fmt::format("{} cannot be used here: {}", name, why));
       if (request.device == Device::Type::cpu)
-        throw UsageError(fmt::format("--backend {} moves memory of GPUs; add --device cuda", name));
+        throw UsageError("--backend {} moves memory of GPUs; add --device cuda", name);
       continue;
     }
     BackendFactory* factory = find_backend(name);
     if (factory == nullptr) {
       std::vector<std::string> known = backend_names();
       known.emplace_back("auto");
-      throw UsageError(fmt::format("unknown backend '{}'; there are {}", name, fmt::join(known, ", ")));
+      throw UsageError("unknown backend '{}'; there are {}", name, fmt::join(known, ", "));
     }
     if (const auto why = factory->unavailable_reason())
       throw Unavailable(fmt::format("{} cannot be used here: {}", name, *why));
@@ -185,229 +177,188 @@ void check_types(const Request& request) {
   const bool orders = request.op == ReduceOp::min || request.op == ReduceOp::max;
   const ElementKind kind = row_of(request.dtype).kind;
   if (bitwise && (kind == ElementKind::floating || kind == ElementKind::complex))
-    throw UsageError(fmt::format("{} is for integers, not for {}; use --dtype int32", col::to_string(request.op),
-                                 col::to_string(request.dtype)));
+    throw UsageError("{} is for integers, not for {}; use --dtype int32", col::to_string(request.op),
+                     col::to_string(request.dtype));
   const bool has_reductions = std::any_of(request.operations.begin(), request.operations.end(), is_reduction);
   if (has_reductions && (kind == ElementKind::opaque || (kind == ElementKind::boolean && !bitwise && !orders) ||
                          (kind == ElementKind::complex && orders)))
-    throw UsageError(fmt::format("{} is not defined on {}; choose another --op or --dtype", col::to_string(request.op),
-                                 col::to_string(request.dtype)));
+    throw UsageError("{} is not defined on {}; choose another --op or --dtype", col::to_string(request.op),
+                     col::to_string(request.dtype));
 }
 
 // -b 8 -e 128M -f 2: the sizes; with -b, -n is a number of iterations.
-void read_nccl_tests(tools::OptionTable& table, Request& request) {
-  const auto* least = table.find("-b");
-  const auto* most = table.find("-e");
-  const auto* factor = table.find("-f");
+void read_nccl_tests(tools::Values& values, Request& request, bool counts_iterations) {
+  const tools::Given *least = values.find("-b"), *most = values.find("-e"), *factor = values.find("-f");
   if (least == nullptr) {
-    if (const std::string_view other = table.first_given({"-e", "-f"}); !other.empty())
-      throw UsageError(fmt::format("{} needs -b, the least size", other));
+    if (const auto* other = values.first_of({"-e", "-f"}))
+      throw UsageError("{} needs -b, the least size", other->said_as);
     return;
   }
-  if (const std::string_view other = table.first_given({"--size", "--sizes"}); !other.empty())
-    throw UsageError(fmt::format("{} and {} say the same; give one of them", least->name, other));
-  request.sizes = parse_sizes(fmt::format("{}:{}:x{}", least->value, most != nullptr ? most->value : least->value,
-                                          factor != nullptr ? factor->value : "2"));
-  const auto* iterations = table.find("-n");
-  if (iterations == nullptr) return;
+  if (const auto* other = values.first_of({"--size", "--sizes"}))
+    throw UsageError("{} and {} say the same; give one of them", least->said_as, other->said_as);
+  request.sizes = parse_sizes(fmt::format("{}:{}:x{}", least->text, most != nullptr ? most->text : least->text,
+                                          factor != nullptr ? factor->text : "2"));
+  const tools::Given* iterations = values.find("-n");
+  if (iterations == nullptr || !counts_iterations) return;
   request.method.min_iterations = request.method.max_iterations =
-      number_of(iterations->name, iterations->value, 1, kMostIterations);
+      tools::read_number(iterations->said_as, iterations->text, 1, kMostIterations);
   request.method.launches = 1;
   request.method.max_time = std::chrono::hours(24);  // a number of iterations is meant as such
-  table.forget("-n");
+  values.erase("-n");
 }
 
 }  // namespace
 
-int number_of(const std::string& option, const std::string& text, int least, int most) {
-  const auto number = tools::parse_whole_number<int>(text, least, most);
-  if (!number)
-    throw UsageError(fmt::format("{} takes a whole number from {} to {}, not '{}'", option, least, most, text));
-  return *number;
+CommandLine::CommandLine(std::string command, std::string usage, std::string footer, std::string brief)
+    : OptionTable(std::move(command), std::move(usage), std::move(footer), std::move(brief)) {
+  offer(operation_words());
 }
 
-struct CommandLine::Impl {
-  tools::OptionTable table;
-  Request request;
-  bool has_cells = false, has_method = false;
-};
-
-CommandLine::CommandLine(std::string command, std::string usage, std::string footer, std::string brief)
-    : impl_(new Impl{{std::move(command), std::move(usage), std::move(footer), std::move(brief)}, {}}) {}
-CommandLine::~CommandLine() = default;
-
 void CommandLine::add_cells(Letter o) {
-  tools::OptionTable& table = impl_->table;
-  Request& request = impl_->request;
-  impl_->has_cells = true;
+  Request& request = request_;
+  has_cells_ = true;
   const auto sizes = [&](Text&, Text& text) { request.sizes = parse_sizes(text); };
-  table.add({kWhat, "--size", "LIST", "bytes, by powers of 1024: 32M or 32MiB, or 1K,3M", sizes});
-  table.add({kWhat, "--sizes", "RANGE", "8:256M:x2 multiplies by 2, 8:1M:+64K adds", sizes});
-  table.add({kWhat, "--backend", "LIST", "auto, shm, hosts, hosts_ucx, gloo, ucx, nccl; default: auto",
-             into(request.backends, list_of)});
-  table.add({kWhat, "--device", "DEVICE", "whose memory buffers are in: cpu or cuda; default: cpu",
-             into(request.device, one_of<Device::Type>({{"cpu", Device::Type::cpu}, {"cuda", Device::Type::cuda}}))});
-  table.add({kWhat, "--algo", "LIST", "auto, all, or names: ring,bde,file:plan.json",
-             into(request.algorithms, algorithms_of)});
-  table.add(
-      {kWhat, "--dtype,-d,--datatype", "TYPE", "int8 … complex128, or bytes[N]; default: float32",
-       into(request.dtype, [](Text&, Text& text) { return as_library(our_name(kDTypes, text), &dtype_from_string); }),
+  add({kWhat, "--size", "LIST", "bytes, by powers of 1024: 32M or 32MiB, or 1K,3M", sizes});
+  add({kWhat, "--sizes", "RANGE", "8:256M:x2 multiplies by 2, 8:1M:+64K adds", sizes});
+  add({kWhat, "--backend", "LIST", "auto, shm, hosts, hosts_ucx, gloo, ucx, nccl; default: auto",
+       completed(into(request.backends, list_of), {"auto", "shm", "hosts", "hosts_ucx", "gloo", "ucx", "nccl"})});
+  add({kWhat, "--device", "DEVICE", "whose memory buffers are in: cpu or cuda; default: cpu",
+       into(request.device, one_of<Device::Type>({{"cpu", Device::Type::cpu}, {"cuda", Device::Type::cuda}}))});
+  add({kWhat, "--algo", "LIST", "auto, all, or names: ring,bde,file:plan.json",
+       into(request.algorithms, algorithms_of)});
+  add({kWhat, "--dtype,-d,--datatype", "TYPE", "int8 … complex128, or bytes[N]; default: float32",
+       completed(into(request.dtype,
+                      [](Text&, Text& text) { return as_library(our_name(kDTypes, text), &dtype_from_string); }),
+                 dtype_names()),
        kRare});
-  table.add(
-      {kWhat, o == Letter::op ? "--op,-o" : "--op", "OP", "sum, product, min, max, avg, band, bor, bxor; default: sum",
-       into(request.op, [](Text&, Text& text) { return as_library(our_name(kOps, text), &reduce_op_from_string); }),
+  add({kWhat, o == Letter::op ? "--op,-o" : "--op", "OP", "sum, product, min, max, avg, band, bor, bxor; default: sum",
+       completed(
+           into(request.op, [](Text&, Text& text) { return as_library(our_name(kOps, text), &reduce_op_from_string); }),
+           {"sum", "product", "min", "max", "avg", "band", "bor", "bxor"}),
        kRare});
-  table.add({kWhat, "--root", "RANK", "or all, or rotate; default: 0",
-             [&](Text& option, Text& text) { request.roots = roots_of(option, text, request.method.ranks); }, kRare});
-  table.add(
-      {kWhat, "--place", "PLACE", "out of place, in place, or both: out, in, both; default: out",
+  add({kWhat, "--root", "RANK", "or all, or rotate; default: 0",
+       completed([&](Text& option, Text& text) { request.roots = roots_of(option, text, request.method.ranks); },
+                 {"all", "rotate"}),
+       kRare});
+  add({kWhat, "--place", "PLACE", "out of place, in place, or both: out, in, both; default: out",
        into(request.in_place, one_of<std::vector<bool>>({{"out", {false}}, {"in", {true}}, {"both", {false, true}}})),
        kRare});
-  table.add({kWhat, "--cadence", "HOW",
-             "isolated, stream (one after the other), both of these, prepared (a call that was prepared before); "
-             "default: isolated",
-             into(request.cadences, one_of<std::vector<Cadence>>({{"isolated", {Cadence::isolated}},
-                                                                  {"stream", {Cadence::stream}},
-                                                                  {"both", {Cadence::isolated, Cadence::stream}},
-                                                                  {"prepared", {Cadence::prepared}}})),
-             kRare});
-  table.add(
-      {kWhat, "--cache", "STATE", "hot, cold, rotate (ever other buffers); default: hot",
+  add({kWhat, "--cadence", "HOW",
+       "isolated, stream (one after the other), both of these, prepared (a call that was prepared before); "
+       "default: isolated",
+       into(request.cadences, one_of<std::vector<Cadence>>({{"isolated", {Cadence::isolated}},
+                                                            {"stream", {Cadence::stream}},
+                                                            {"both", {Cadence::isolated, Cadence::stream}},
+                                                            {"prepared", {Cadence::prepared}}})),
+       kRare});
+  add({kWhat, "--cache", "STATE", "hot, cold, rotate (ever other buffers); default: hot",
        into(request.cache,
             one_of<CacheState>({{"hot", CacheState::hot}, {"cold", CacheState::cold}, {"rotate", CacheState::rotate}})),
        kRare});
-  table.add({kWhat, "--groups", "WAY", "several groups at once: mod:2, div:4, pairs, bisect",
-             into(request.groups, groups_of), kRare});
-  table.add({kNcclTests, "-b,--minbytes", "SIZE", "the least size; with it, -n is iterations", {}, kRare});
-  table.add({kNcclTests, "-e,--maxbytes", "SIZE", "the greatest size", {}, kRare});
-  table.add({kNcclTests, "-f,--stepfactor", "N", "from one size to the next; default: 2", {}, kRare});
+  add({kWhat, "--groups", "WAY", "several groups at once: mod:2, div:4, pairs, bisect", into(request.groups, groups_of),
+       kRare});
+  add({kNcclTests, "-b,--minbytes", "SIZE", "the least size; with it, -n is iterations", {}, kRare});
+  add({kNcclTests, "-e,--maxbytes", "SIZE", "the greatest size", {}, kRare});
+  add({kNcclTests, "-f,--stepfactor", "N", "from one size to the next; default: 2", {}, kRare});
   // Of a process with several GPUs.
   const auto refuse_gpus = [](Text& option, Text& text) {
     throw UsageError(
-        fmt::format("{} {}: colbench has one rank for each GPU, and a process for each rank; write --ranks {} "
-                    "--device cuda",
-                    option, text, text));
+        "{} {}: colbench has one rank for each GPU, and a process for each rank; write --ranks {} "
+        "--device cuda",
+        option, text, text);
   };
-  table.add({"", "-g,--ngpus", "N", "", refuse_gpus});
-  table.add({"", "-t,--nthreads", "N", "", refuse_gpus});
+  add({"", "-g,--ngpus", "N", "", refuse_gpus});
+  add({"", "-t,--nthreads", "N", "", refuse_gpus});
 }
 
-void CommandLine::add_method() {
-  tools::OptionTable& table = impl_->table;
-  Request& request = impl_->request;
+void CommandLine::add_method(ReadRanks read_ranks) {
+  Request& request = request_;
   Method& method = request.method;
-  impl_->has_method = true;
-  const auto number = [](int& place, int least, int most) {
-    return into(place, [=](Text& option, Text& text) { return number_of(option, text, least, most); });
-  };
-  table.add({kHow, "-n,--ranks,--np", "N", "ranks to start; default: one per core, at least 2"});
-  table.add({kHow, "--launches", "N",
-             "how many times the ranks are started anew; default: 6 to 40, as --ci and --max-time allow; noise: 20",
-             number(method.launches, 1, 1000), kRare});
-  table.add({kHow, "--ci", "PART", "enough when the median is known to within this, over launches; default: 2%",
-             into(method.target_interval, fraction_of), kRare});
-  table.add({kHow, "--min-iters", "N",
-             "but not with fewer samples than these, if five times the time suffices; default: 30",
-             number(method.min_iterations, 1, kMostIterations), kRare});
-  table.add(
-      {kHow, "--max-time", "TIME", "of one row; default: 1s; pairs, tune: less", into(method.max_time, duration_of)});
-  table.add({kHow, "--check", "HOW", "look at results: off, sample (of every one), all; default: sample",
-             into(method.check, one_of<std::string>({{"off", "off"}, {"sample", "sample"}, {"all", "all"}})), kRare});
-  table.add(
-      {kHow, "--bound", "HOW", "times below the physical bound: strict, warn, off; default: strict",
+  has_method_ = true;
+  read_ranks_ = std::move(read_ranks);
+  add({kHow, "-n,--ranks,--np", "N", "ranks to start; default: one per core, at least 2"});
+  add({kHow, "--launches", "N",
+       "how many times the ranks are started anew; default: 6 to 40, as --ci and --max-time allow; noise: 20",
+       into(method.launches, number_between(1, 1000)), kRare});
+  add({kHow, "--ci", "PART", "enough when the median is known to within this, over launches; default: 2%",
+       into(method.target_interval, fraction_of), kRare});
+  add({kHow, "--min-iters", "N", "but not with fewer samples than these, if five times the time suffices; default: 30",
+       into(method.min_iterations, number_between(1, kMostIterations)), kRare});
+  add({kHow, "--max-time", "TIME", "of one row; default: 1s; pairs, tune: less", into(method.max_time, duration_of)});
+  add({kHow, "--check", "HOW", "look at results: off, sample (of every one), all; default: sample",
+       into(method.check, one_of<std::string>({{"off", "off"}, {"sample", "sample"}, {"all", "all"}})), kRare});
+  add({kHow, "--bound", "HOW", "times below the physical bound: strict, warn, off; default: strict",
        into(request.bound,
             one_of<BoundMode>({{"strict", BoundMode::strict}, {"warn", BoundMode::warn}, {"off", BoundMode::off}})),
        kRare});
-  table.add({kHow, "--sync", "HOW", "start at a common time, or at a barrier: window, barrier",
-             into(method.barrier_sync, one_of<bool>({{"window", false}, {"barrier", true}})), kRare});
-  table.add({kHow, "--skew", "HOW", "ranks come late: uniform:20us, late:1:1ms; default: none",
-             [&](Text& option, Text& text) { method.skew = skew_of(option, text, method.ranks); }, kRare});
-  table.add({kHow, "--delay", "TIME", "make every operation so much slower: 5us, 15%",
-             [&](Text& option, Text& text) {
-               if (text.ends_with('%'))
-                 method.delay_fraction = fraction_of(option, text);
-               else
-                 method.delay = duration_of(option, text);
-             },
-             kRare});
-  table.add(
-      {kHow, "--no-shuffle", "", "measure rows in the order of the table", becomes(method.shuffle, false), kRare});
-  table.add({kHow, "--allow-single", "", "measure one rank alone", becomes(request.allow_single, true), kRare});
-  table.add({kHow, "--seed", "N", "of the values and the order; default: a new one",
-             [&](Text& option, Text& text) {
-               const auto seed = tools::parse_seed(text);
-               if (!seed) throw UsageError(fmt::format("{} takes 42 or 0x2a, not '{}'", option, text));
-               method.seed = *seed;
-             },
-             kRare});
-  table.add({kHow, "--timeout", "TIME", "how long one operation may take; default: 60s",
-             into(method.timeout, duration_of), kRare});
-  table.add({kNcclTests, "-w,--warmup_iters", "N", "operations that do not count; default: 2",
-             number(method.warm_ups, 1, 10'000), kRare});
-  table.add({kNcclTests, "-c,--checked", "0|1", "whether results are looked at",
-             [&](Text& option, Text& text) { method.check = number_of(option, text, 0, 1) > 0 ? "sample" : "off"; },
-             kRare});
+  add({kHow, "--sync", "HOW", "start at a common time, or at a barrier: window, barrier",
+       into(method.barrier_sync, one_of<bool>({{"window", false}, {"barrier", true}})), kRare});
+  add({kHow, "--skew", "HOW", "ranks come late: uniform:20us, late:1:1ms; default: none",
+       [&](Text& option, Text& text) { method.skew = skew_of(option, text, method.ranks); }, kRare});
+  add({kHow, "--delay", "TIME", "make every operation so much slower: 5us, 15%",
+       [&](Text& option, Text& text) {
+         if (text.ends_with('%'))
+           method.delay_fraction = fraction_of(option, text);
+         else
+           method.delay = duration_of(option, text);
+       },
+       kRare});
+  add({kHow, "--no-shuffle", "", "measure rows in the order of the table", becomes(method.shuffle, false), kRare});
+  add({kHow, "--allow-single", "", "measure one rank alone", becomes(request.allow_single, true), kRare});
+  add({kHow, "--seed", "N", "of the values and the order; default: a new one",
+       into(method.seed, tools::parsed_by(tools::parse_seed, "42 or 0x2a")), kRare});
+  add({kHow, "--timeout", "TIME", "how long one operation may take; default: 60s", into(method.timeout, duration_of),
+       kRare});
+  add({kNcclTests, "-w,--warmup_iters", "N", "operations that do not count; default: 2",
+       into(method.warm_ups, number_between(1, 10'000)), kRare});
+  add({kNcclTests, "-c,--checked", "0|1", "whether results are looked at",
+       [&](Text& option, Text& text) { method.check = tools::read_number(option, text, 0, 1) > 0 ? "sample" : "off"; },
+       kRare});
 }
 
 void CommandLine::add_outputs() {
-  Output& output = impl_->request.output;
+  Output& output = request_.output;
   add_option(kOutputGroup, "--json", output.json, "FILE", "write everything, every sample too, as JSON");
-  impl_->table.add(
-      {kOutputGroup, "--csv", "FILE", "write the rows as CSV", into(output.csv, tools::as_written), kRare});
-  impl_->table.add({kOutputGroup, "--plot", "FILE", "draw time and bandwidth over size: x.svg, x.png",
-                    into(output.plot, tools::as_written), kRare});
+  add({kOutputGroup, "--csv", "FILE", "write the rows as CSV", into(output.csv, tools::as_written), kRare});
+  add({kOutputGroup, "--plot", "FILE", "draw time and bandwidth over size: x.svg, x.png",
+       into(output.plot, tools::as_written), kRare});
   add_option(kOutputGroup, "--html", output.html, "FILE", "write a page that needs no network");
-  impl_->table.add({kOutputGroup, "--legend", "", "explain the columns", becomes(output.legend, true)});
-  impl_->table.add({kOutputGroup, "--no-progress", "", "no progress line, even on a terminal",
-                    becomes(output.progress, false), kRare});
+  add({kOutputGroup, "--legend", "", "explain the columns", becomes(output.legend, true)});
+  add({kOutputGroup, "--no-progress", "", "no progress line, even on a terminal", becomes(output.progress, false),
+       kRare});
 }
 
-void CommandLine::add_option(const char* group, const char* name, std::string& value, const char* type,
-                             const std::string& description) {
-  impl_->table.add({group, name, type, description, into(value, tools::as_written)});
-}
-
-void CommandLine::add(tools::OptionRow row) {
-  impl_->table.add(std::move(row));
-}
-
-void CommandLine::add_flag(const char* group, const char* name, const std::string& description) {
-  impl_->table.add({group, name, "", description});
+void CommandLine::add_option(std::string_view group, std::string_view names, std::string& value, std::string_view type,
+                             std::string text) {
+  add({group, names, type, std::move(text), into(value, tools::as_written)});
 }
 
 bool CommandLine::parse(const std::vector<std::string>& arguments, std::size_t most_words) {
-  tools::OptionTable& table = impl_->table;
-  Request& request = impl_->request;
-  Method& method = request.method;
-  if (const auto text = table.parse(arguments, most_words)) {
+  Method& method = request_.method;
+  if (const auto text = OptionTable::parse(arguments, most_words)) {
     print(*text);
     return false;
   }
-  if (impl_->has_cells) read_nccl_tests(table, request);
-  if (impl_->has_method) {
-    const auto* ranks = table.find("-n");
-    method.ranks = ranks == nullptr ? default_ranks() : number_of(ranks->name, ranks->value, 1, launch::kMaxRanks);
+  if (has_cells_) read_nccl_tests(values(), request_, !read_ranks_);
+  if (has_method_) {
+    const tools::Given* ranks = values().find("-n");
+    if (ranks == nullptr)
+      method.ranks = default_ranks();
+    else if (read_ranks_)
+      method.ranks = read_ranks_(ranks->said_as, ranks->text);
+    else
+      method.ranks = tools::read_number(ranks->said_as, ranks->text, 1, launch::kMaxRanks);
     method.seed = std::uint64_t{std::random_device()()} << 16 | std::random_device()() % 65'536;
   }
-  table.apply();
+  values().apply();
   // What is measured of the machine is about the host.
-  method.calibrate = request.bound != BoundMode::off && request.device != Device::Type::cuda;
-  method.strict_bound = request.bound == BoundMode::strict;
-  if (impl_->has_cells) {
-    check_backends(request);
-    check_types(request);
+  method.calibrate = request_.bound != BoundMode::off && request_.device != Device::Type::cuda;
+  method.strict_bound = request_.bound == BoundMode::strict;
+  if (has_cells_) {
+    check_backends(request_);
+    check_types(request_);
   }
   return true;
-}
-
-bool CommandLine::given(const std::string& name) const {
-  return impl_->table.is_given(name);
-}
-const std::vector<std::string>& CommandLine::words() const {
-  return impl_->table.words();
-}
-Request& CommandLine::request() {
-  return impl_->request;
 }
 
 }  // namespace col::colbench

@@ -1,7 +1,7 @@
 // The command line of colbench: the options that say what is measured and how, for every command that measures.
 #pragma once
 
-#include <memory>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -9,6 +9,7 @@
 
 #include "colbench/cell/method.hpp"
 #include "common/command_line.hpp"
+#include "common/option_readers.hpp"
 
 namespace col::colbench {
 
@@ -49,12 +50,11 @@ struct Request {
   Output output = {};
 };
 
-// A command's options. Usage: make one, define() what the command takes, parse(), then read request().
-class CommandLine {
+// A command's options. Usage: make one, add what the command takes, parse(), then read request().
+class CommandLine : public tools::OptionTable {
  public:
   // `command` is "colbench noise". `usage`, `footer` and `brief` are for --help, as in OptionTable.
   CommandLine(std::string command, std::string usage, std::string footer, std::string brief = {});
-  ~CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
@@ -63,40 +63,36 @@ class CommandLine {
   enum class Letter : std::uint8_t { op, output };
   void add_cells(Letter o = Letter::op);  // --size --sizes --backend --device --algo --dtype --op --root --place
                                           // --cadence --cache --groups
-  void add_method();   // -n --launches --ci --min-iters --max-time --seed --no-shuffle --sync --check --skew --delay
-                       // --timeout --bound
+  // How a command reads -n that has its own way to; -b leaves it alone then.
+  using ReadRanks = std::function<int(const std::string& option, const std::string& text)>;
+  // -n --launches --ci --min-iters --max-time --seed --no-shuffle --sync --check --skew --delay --timeout --bound
+  void add_method(ReadRanks read_ranks = {});
   void add_outputs();  // --json --csv --plot --html --legend --no-progress
-  void add_option(const char* group, const char* name, std::string& value, const char* type,
-                  const std::string& description);
-  void add(tools::OptionRow row);
-  void add_flag(const char* group, const char* name, const std::string& description);
+  // An option whose value is kept as it was written.
+  void add_option(std::string_view group, std::string_view names, std::string& value, std::string_view type,
+                  std::string text);
 
-  // At most `most_words` of the arguments may be words, not options; they are in words(). Returns false if a text
-  // (--help, --version) was printed instead. Throws UsageError; Unavailable for a backend or device that cannot be used
-  // here.
+  // Returns false if a text (--help, --version) was printed instead. Throws UsageError; Unavailable for a backend or
+  // device that cannot be used here.
   bool parse(const std::vector<std::string>& arguments, std::size_t most_words);
-  bool given(const std::string& name) const;
-  const std::vector<std::string>& words() const;
-  Request& request();
+  bool given(std::string_view name) const { return values().has(name); }
+  Request& request() { return request_; }
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  Request request_;
+  bool has_cells_ = false, has_method_ = false;
+  ReadRanks read_ranks_ = {};
 };
 
+// All that parse_operations() knows.
+std::vector<std::string_view> operation_words();
 // "allreduce,broadcast", "all". Throws UsageError with the nearest name.
 std::vector<Operation> parse_operations(const std::string& text);
 // "32M", "1K,3M", "8:256M:x2", "8:1M:+64K". Throws UsageError.
 std::vector<std::size_t> parse_sizes(const std::string& text);
 
-// Throws UsageError that names the option.
-int number_of(const std::string& option, const std::string& text, int least, int most);
-
 // "3%", "0.5%": 0.03, 0.005. From 0% to 1000%. Throws UsageError that names the option.
 double parse_percent(const std::string& option, const std::string& text);
-// Takes -n (or --ranks) with its value out of `arguments`, for a command that reads it itself. Throws UsageError if the
-// value is missing, or if it is there twice.
-std::optional<tools::OptionTable::Given> take_ranks(std::vector<std::string>& arguments);
 // "3 bytes are measured as 4: …", if a size is not whole elements on every rank; else empty.
 std::string rounding_note(const Request& request);
 // Every combination, in the order in which a reader wants them. Throws UsageError if there is none, or for cells that

@@ -56,9 +56,9 @@ void refuse_nothing_in_common(const Comparison& comparison, const std::string& a
   const std::string of_a = comparison.left_out.empty() ? "nothing" : text_of(comparison.left_out.front().spec);
   const std::string of_b = comparison.left_out.empty() ? "nothing" : text_of(comparison.left_out.back().spec);
   throw UsageError(
-      fmt::format("'{}' and '{}' have no row in common: the first has {}, the second {}; measure both with "
-                  "the same options",
-                  a, b, of_a, of_b));
+      "'{}' and '{}' have no row in common: the first has {}, the second {}; measure both with "
+      "the same options",
+      a, b, of_a, of_b);
 }
 
 void write_json(const std::string& path, const std::string& json) {
@@ -90,6 +90,7 @@ int run_compare(const Invocation& invocation) {
   line.add_option("Verdict", "--fail-over", options.fail_over, "PERCENT",
                   "exit 4 when a row is surely slower, and by more than that");
   line.add_option("Output", "--json", options.json, "FILE", "write the comparison as JSON too");
+  line.offer({"<file>"});
   if (!line.parse(invocation.arguments, 2)) return tools::exit_code::kSuccess;
   if (line.words().size() != 2) throw UsageError("compare needs two files: colbench compare A.json B.json");
 

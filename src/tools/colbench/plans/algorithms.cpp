@@ -72,7 +72,7 @@ int run_algorithms(const Invocation& invocation) {
   Request& request = line.request();
   request.operations = parse_operations(line.words().front());
   for (const Operation operation : request.operations) {
-    if (!collective_of(operation)) throw UsageError(fmt::format("{} has one algorithm only", to_string(operation)));
+    if (!collective_of(operation)) throw UsageError("{} has one algorithm only", to_string(operation));
   }
   if (request.sizes.empty()) request.sizes = {kDefaultSize};
   if (!line.given("--algo")) request.algorithms = {"all"};

@@ -61,7 +61,7 @@ ChoiceSettings ChoiceSettings::from_environment() {
   } else if (numerics == "deterministic") {
     settings.numerics = Numerics::deterministic;
   } else if (!numerics.empty() && numerics != "fast") {
-    throw UsageError(fmt::format("COL_NUMERICS={} means nothing; use one of fast, strict, deterministic", numerics));
+    throw UsageError("COL_NUMERICS={} means nothing; use one of fast, strict, deterministic", numerics);
   }
   return settings;
 }
@@ -89,7 +89,7 @@ Chooser::Chooser(std::string backend, ChoiceSettings settings)
   if (factory == nullptr) {
     std::vector<std::string> names = backend_names();
     names.insert(names.begin(), "auto");
-    throw UsageError(fmt::format("there is no backend '{}'; choose from {}", backend_, fmt::join(names, ", ")));
+    throw UsageError("there is no backend '{}'; choose from {}", backend_, fmt::join(names, ", "));
   }
   if (const auto reason = factory->unavailable_reason()) {
     unavailable_ = *reason;
@@ -130,13 +130,13 @@ Chooser::Result Chooser::choose(const CellSpec& cell) const {
     if (algorithm.collective == collective && !objection(spec))
       return {spec, fmt::format("no rule fits, and it is the first that can serve the call ({})", refused)};
   }
-  throw UsageError(fmt::format("{}: no algorithm can serve this call: {}", to_string(collective), refused));
+  throw UsageError("{}: no algorithm can serve this call: {}", to_string(collective), refused);
 }
 
 Chooser::Result Chooser::named(const AlgorithmSpec& algorithm, const CellSpec& cell) const {
   if (const auto problem = why_not(algorithm, cell, true))
-    throw UsageError(fmt::format("{}: algorithm '{}', asked for by COL_ALGORITHM, cannot be used: {}",
-                                 to_string(cell.operation), algorithm.text(), *problem));
+    throw UsageError("{}: algorithm '{}', asked for by COL_ALGORITHM, cannot be used: {}", to_string(cell.operation),
+                     algorithm.text(), *problem);
   Result result{algorithm, "asked for by COL_ALGORITHM"};
   if (!algorithm.file.empty()) result.content = fmt::format("#{:016x}", PlanFile::load(algorithm.file).hash());
   return result;

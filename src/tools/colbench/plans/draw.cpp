@@ -40,8 +40,7 @@ Form form_of(const std::string& option, const std::string& file) {
   if (file.ends_with(".json")) return Form::json;
   if (file.ends_with(".png")) return Form::png;
   if (file.ends_with(".html")) return Form::html;
-  throw UsageError(
-      fmt::format("{} {}: should end with .svg, .json or .txt; of results with .svg, .png or .html", option, file));
+  throw UsageError("{} {}: should end with .svg, .json or .txt; of results with .svg, .png or .html", option, file);
 }
 
 struct DrawTexts {
@@ -54,8 +53,7 @@ void define_draw(CommandLine& line, DrawTexts& texts) {
   constexpr const char* kWhat = "What";
   line.add_option(kWhat, "--algorithm,--algo", texts.algorithm, "NAME", "ring, knomial:radix=3, file:plan.json");
   line.add({kWhat, "-n,--ranks", "N", "default: 8, or as many as the file is for",
-            tools::into(texts.ranks,
-                        [](const auto& name, const auto& text) { return number_of(name, text, 1, kMostRanks); })});
+            tools::into(texts.ranks, tools::number_between(1, kMostRanks))});
   line.add_option(kWhat, "--root", texts.root, "R", "of broadcast, reduce, gather, scatter; default: 0");
   line.add_option(kWhat, "--count", texts.count, "N", "elements; default: one for each rank");
   line.add_option(kWhat, "--size", texts.size, "BYTES", "the same in bytes, of float32");
@@ -72,15 +70,14 @@ CellSpec draw_cell_of(const DrawTexts& texts, Collective collective, int ranks) 
   CellSpec cell;
   cell.operation = static_cast<Operation>(collective);
   cell.ranks = texts.ranks.value_or(ranks);
-  if (!texts.root.empty()) cell.root = number_of("--root", texts.root, 0, cell.ranks - 1);
+  if (!texts.root.empty()) cell.root = tools::read_number("--root", texts.root, 0, cell.ranks - 1);
   cell.bytes = static_cast<std::size_t>(cell.ranks) * size_of(cell.dtype);
   if (!texts.root.empty() && !is_rooted(cell.operation))
-    throw UsageError(fmt::format("{} has no root; leave out --root", to_string(cell.operation)));
+    throw UsageError("{} has no root; leave out --root", to_string(cell.operation));
   if (!texts.size.empty()) {
     const auto bytes = parse_size(texts.size);
     if (!texts.count.empty()) throw UsageError("--size and --count say the same; give one of them");
-    if (!bytes || *bytes == 0)
-      throw UsageError(fmt::format("--size should be a size such as 64K, not '{}'", texts.size));
+    if (!bytes || *bytes == 0) throw UsageError("--size should be a size such as 64K, not '{}'", texts.size);
     cell.bytes = *bytes;
   }
   return cell;
@@ -90,8 +87,7 @@ PlanProblem::Spec problem_of(const DrawTexts& texts, const CellSpec& cell, const
   PlanProblem::Spec spec = colbench::problem_of(cell, algorithm);
   if (texts.count.empty()) return spec;
   const auto count = tools::parse_whole_number<std::size_t>(texts.count, 1, std::size_t{1} << 40);
-  if (!count)
-    throw UsageError(fmt::format("--count should be a number of elements, at least 1, not '{}'", texts.count));
+  if (!count) throw UsageError("--count should be a number of elements, at least 1, not '{}'", texts.count);
   if (spec.counts.empty())
     spec.count = *count;
   else
@@ -148,9 +144,9 @@ int run_draw(const Invocation& invocation) {
   const CellSpec cell = draw_cell_of(texts, collective, source.file() ? source.file()->ranks() : 8);
   if (texts.form != Form::json && cell.ranks > kMostDrawnRanks)
     throw UsageError(
-        fmt::format("a drawing of {} ranks cannot be read; draw {} or fewer, which show the same pattern, or write the "
-                    "plan itself: -o plan.json",
-                    cell.ranks, kMostDrawnRanks));
+        "a drawing of {} ranks cannot be read; draw {} or fewer, which show the same pattern, or write the "
+        "plan itself: -o plan.json",
+        cell.ranks, kMostDrawnRanks);
   const PlanProblem problem(problem_of(texts, cell, source.spec()));
   if (const auto refusal = source.refuse(problem)) throw UsageError(*refusal);
 

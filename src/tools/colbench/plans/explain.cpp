@@ -40,9 +40,7 @@ struct ExplainTexts {
 void define_explain(CommandLine& line, ExplainTexts& texts) {
   constexpr const char* kWhat = "What";
   line.add({kWhat, "-n,--ranks", "N", "default: the usable cores, at least 2",
-            tools::into(texts.ranks, [](const auto& name, const auto& text) {
-              return number_of(name, text, 1, kMostExplainedRanks);
-            })});
+            tools::into(texts.ranks, tools::number_between(1, kMostExplainedRanks))});
   line.add_option(kWhat, "--size", texts.size, "BYTES", "default: 32M");
   line.add_option(kWhat, "--sizes", texts.sizes, "LIST", "8:1G:x4, or 1K,3M: a line for each");
   line.add_option(kWhat, "--backend", texts.backend, "NAME",

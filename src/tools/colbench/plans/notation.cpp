@@ -74,12 +74,12 @@ std::optional<double> parse_speed(std::string_view text) {
 
 double time_option(const std::string& name, const std::string& text) {
   if (const auto seconds = parse_time(text)) return *seconds;
-  throw tools::UsageError(fmt::format("{} should be a time such as 5us, 1.5ms or 20ns, not '{}'", name, text));
+  throw tools::UsageError("{} should be a time such as 5us, 1.5ms or 20ns, not '{}'", name, text);
 }
 
 double speed_option(const std::string& name, const std::string& text) {
   if (const auto speed = parse_speed(text)) return *speed;
-  throw tools::UsageError(fmt::format("{} should be a speed such as 25GB/s or 200Gbit/s, not '{}'", name, text));
+  throw tools::UsageError("{} should be a speed such as 25GB/s or 200Gbit/s, not '{}'", name, text);
 }
 
 std::string speed_text(double bytes_per_second) {

@@ -25,9 +25,9 @@ AlgorithmSpec parse_spec(const std::string& text) {
 [[noreturn]] void refuse_name(Collective collective, const std::string& name) {
   std::vector<std::string_view> names = names_of(collective);
   const std::string_view nearest = nearest_name(name, names);
-  throw UsageError(fmt::format("{} has no algorithm '{}'{}", col::to_string(collective), name,
-                               nearest.empty() ? fmt::format("; choose from {}", fmt::join(names, ", "))
-                                               : fmt::format("; did you mean '{}'?", nearest)));
+  throw UsageError("{} has no algorithm '{}'{}", col::to_string(collective), name,
+                   nearest.empty() ? fmt::format("; choose from {}", fmt::join(names, ", "))
+                                   : fmt::format("; did you mean '{}'?", nearest));
 }
 
 }  // namespace
@@ -42,9 +42,9 @@ std::vector<std::string_view> names_of(Collective collective) {
 
 Collective parse_collective(const std::string& text) {
   const std::vector<Operation> operations = parse_operations(text);
-  if (operations.size() != 1) throw UsageError(fmt::format("one collective at a time, not '{}'", text));
+  if (operations.size() != 1) throw UsageError("one collective at a time, not '{}'", text);
   const auto collective = collective_of(operations.front());
-  if (!collective) throw UsageError(fmt::format("{} has no plan; name a collective such as allreduce", text));
+  if (!collective) throw UsageError("{} has no plan; name a collective such as allreduce", text);
   return *collective;
 }
 
@@ -62,7 +62,7 @@ void CellOptions::apply(CellSpec& cell) const {
     throw UsageError(error.message());
   }
   const auto rank = tools::parse_whole_number(root, 0, cell.ranks - 1);
-  if (!rank) throw UsageError(fmt::format("--root should be a rank, 0 to {}, not '{}'", cell.ranks - 1, root));
+  if (!rank) throw UsageError("--root should be a rank, 0 to {}, not '{}'", cell.ranks - 1, root);
   cell.root = *rank;
 }
 
@@ -78,9 +78,9 @@ PlanSource PlanSource::find(Collective collective, const std::string& text) {
   if (source.algorithm_ == nullptr) refuse_name(collective, source.spec_.name);
   const std::string_view parameters = source.algorithm_->parameters;
   if (source.spec_.radix != 0 && parameters.find("radix") == std::string_view::npos)
-    throw UsageError(fmt::format("{} has no parameter 'radix'", source.spec_.name));
+    throw UsageError("{} has no parameter 'radix'", source.spec_.name);
   if (source.spec_.segment_bytes != 0 && parameters.find("segment") == std::string_view::npos)
-    throw UsageError(fmt::format("{} has no parameter 'segment'", source.spec_.name));
+    throw UsageError("{} has no parameter 'segment'", source.spec_.name);
   return source;
 }
 

@@ -31,27 +31,32 @@ Exit code: 0; 2 usage.)";
 
 struct SimulateTexts {
   std::optional<int> ranks = {};
-  std::string topology = "flat", alpha, beta, alpha_intra, beta_intra, gamma, copy, sizes = "8:1G:x4";
-  std::string algorithms = "all", max_time = "10s";
+  std::string topology = "flat", sizes = "8:1G:x4", algorithms = "all", max_time = "10s";
+  CostModel model = {};
   CellOptions cell = {};
 };
 
 void define_simulate(CommandLine& line, SimulateTexts& texts) {
+  using tools::into;
   constexpr const char* kWhere = "Machine";
+  const auto per_byte = [](auto& option, auto& text) { return 1 / speed_option(option, text); };
+  CostModel& model = texts.model;
   line.add({kWhere, "-n,--ranks", "N", "how many ranks; default: as many as the topology has",
-            tools::into(texts.ranks, [](const auto& name, const auto& text) {
-              return number_of(name, text, 2, kMostSimulatedRanks);
-            })});
+            into(texts.ranks, tools::number_between(2, kMostSimulatedRanks))});
   line.add_option(kWhere, "--topology", texts.topology, "TEXT",
                   "flat, or nodes:512x8 (512 nodes of 8 ranks); default: flat");
-  line.add_option(kWhere, "--alpha", texts.alpha, "TIME", "of a message (between nodes); default: 20us");
-  line.add_option(kWhere, "--beta", texts.beta, "SPEED",
-                  "of a message (between nodes), as 25GB/s, 200Gbit/s; default: 1GB/s");
-  line.add_option(kWhere, "--alpha-intra", texts.alpha_intra, "TIME", "the same within a node; default: 1us");
-  line.add_option(kWhere, "--beta-intra", texts.beta_intra, "SPEED", "the same within a node; default: 10GB/s");
-  line.add_option(kWhere, "--gamma", texts.gamma, "SPEED", "at which a rank reduces; default: 5GB/s");
-  line.add_option(kWhere, "--copy", texts.copy, "SPEED", "at which a rank copies; default: in no time");
-  line.add_flag(kWhere, "--nic-shared", "one port to the network per node, not per rank");
+  line.add(
+      {kWhere, "--alpha", "TIME", "of a message (between nodes); default: 20us", into(model.inter.alpha, time_option)});
+  line.add({kWhere, "--beta", "SPEED", "of a message (between nodes), as 25GB/s, 200Gbit/s; default: 1GB/s",
+            into(model.inter.beta, per_byte)});
+  line.add(
+      {kWhere, "--alpha-intra", "TIME", "the same within a node; default: 1us", into(model.intra.alpha, time_option)});
+  line.add(
+      {kWhere, "--beta-intra", "SPEED", "the same within a node; default: 10GB/s", into(model.intra.beta, per_byte)});
+  line.add({kWhere, "--gamma", "SPEED", "at which a rank reduces; default: 5GB/s", into(model.gamma, per_byte)});
+  line.add({kWhere, "--copy", "SPEED", "at which a rank copies; default: in no time", into(model.copy, per_byte)});
+  line.add({kWhere, "--nic-shared", "", "one port to the network per node, not per rank",
+            tools::becomes(model.nic_shared, true)});
   constexpr const char* kWhat = "What";
   line.add_option(kWhat, "--sizes", texts.sizes, "LIST", "8:1G:x4, or 1K,3M; default: 8:1G:x4");
   line.add_option(kWhat, "--algo", texts.algorithms, "LIST", "all, or some of them; default: all");
@@ -68,17 +73,9 @@ Topology topology_of(const SimulateTexts& texts) {
   return topology;
 }
 
-CostModel model_of(const SimulateTexts& texts, const Topology& topology, bool nic_shared) {
-  CostModel model;
-  if (!texts.alpha.empty()) model.inter.alpha = time_option("--alpha", texts.alpha);
-  if (!texts.beta.empty()) model.inter.beta = 1 / speed_option("--beta", texts.beta);
-  if (!texts.alpha_intra.empty()) model.intra.alpha = time_option("--alpha-intra", texts.alpha_intra);
-  if (!texts.beta_intra.empty()) model.intra.beta = 1 / speed_option("--beta-intra", texts.beta_intra);
-  if (!texts.gamma.empty()) model.gamma = 1 / speed_option("--gamma", texts.gamma);
-  if (!texts.copy.empty()) model.copy = 1 / speed_option("--copy", texts.copy);
-  model.nic_shared = nic_shared;
+CostModel model_of(const CommandLine& line, CostModel model, const Topology& topology) {
   if (topology.nodes > 1) return model;
-  if (nic_shared || !texts.alpha_intra.empty() || !texts.beta_intra.empty())
+  if (line.values().first_of({"--alpha-intra", "--beta-intra", "--nic-shared"}) != nullptr)
     throw UsageError(
         "--alpha-intra, --beta-intra and --nic-shared are for several nodes; say how many: --topology nodes:512x8");
   model.intra = model.inter;
@@ -210,15 +207,15 @@ int run_simulate(const Invocation& invocation) {
   define_simulate(line, texts);
   if (!line.parse(invocation.arguments, 1)) return tools::exit_code::kSuccess;
   const Topology topology = topology_of(texts);
-  const CostModel model = model_of(texts, topology, line.given("--nic-shared"));
+  const CostModel model = model_of(line, texts.model, topology);
   const Collective collective = line.words().empty() ? Collective::allreduce : parse_collective(line.words().front());
   const CellSpec cell = simulate_cell_of(texts, collective, topology.ranks);
   const std::vector<std::size_t> sizes = sizes_of(texts, cell);
   const auto names = tools::parse_list(texts.algorithms);
-  if (!names) throw UsageError(fmt::format("--algo should be a list such as ring,mst, not '{}'", texts.algorithms));
+  if (!names) throw UsageError("--algo should be a list such as ring,mst, not '{}'", texts.algorithms);
   const std::vector<PlanSource> sources = PlanSource::list(collective, *names);
   const auto max_time = texts.max_time == "0s" ? Duration::zero() : tools::parse_duration(texts.max_time);
-  if (!max_time) throw UsageError(fmt::format("--max-time should be a time such as 10s, not '{}'", texts.max_time));
+  if (!max_time) throw UsageError("--max-time should be a time such as 10s, not '{}'", texts.max_time);
 
   tools::StatusLine status(invocation.screen.progress_fd, invocation.screen.columns);
   SimulatedCosts costs({.cell = cell,

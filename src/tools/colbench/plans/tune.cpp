@@ -33,17 +33,6 @@ constexpr double kPrecision = 1.25;
 constexpr int kRefinements = 4;
 constexpr std::size_t kMostLeftOut = 10;  // that are named
 
-// "-n 2,4" is one number of ranks for each run; none: as the rest of the command line says.
-std::vector<int> take_rank_list(std::vector<std::string>& arguments) {
-  const auto given = take_ranks(arguments);
-  if (!given) return {};
-  const auto ranks = tools::parse_ranks(given->value);
-  if (!ranks || ranks->front() < 2)
-    throw UsageError(fmt::format("{} should be numbers of ranks, as 2,4,7-8, from 2 to {}, not '{}'", given->name,
-                                 tools::kMaxRanks, given->value));
-  return *ranks;
-}
-
 struct Job {
   Method method;
   std::vector<CellSpec> cells;
@@ -52,7 +41,7 @@ struct Job {
 std::vector<Operation> operations_of(const std::vector<std::string>& words) {
   std::vector<Operation> operations = parse_operations(words.empty() ? "all" : words.front());
   std::erase_if(operations, [](Operation operation) { return !collective_of(operation); });
-  if (operations.empty()) throw UsageError(fmt::format("{} has no algorithms to choose from", words.front()));
+  if (operations.empty()) throw UsageError("{} has no algorithms to choose from", words.front());
   return operations;
 }
 
@@ -64,13 +53,21 @@ void check(const Request& request) {
     throw UsageError("auto is what tune is to improve; give --algo all, or names");
 }
 
-// Nothing when a text (--help) was printed instead.
-std::optional<Job> job_of(const std::vector<std::string>& arguments, std::string& file) {
+// "-n 2,4" is two jobs, one for each number of ranks. Nothing when a text (--help) was printed instead.
+std::optional<Job> job_of(const std::vector<std::string>& arguments, std::size_t number, std::size_t& jobs,
+                          std::string& file) {
   CommandLine line("colbench tune", kTuneUsage, kTuneFooter);
   line.add_cells(CommandLine::Letter::output);
-  line.add_method();
+  line.add_method([&](const std::string& option, const std::string& text) {
+    const auto ranks = tools::parse_ranks(text);
+    if (!ranks || ranks->front() < 2)
+      throw UsageError("{} should be numbers of ranks, as 2,4,7-8, from 2 to {}, not '{}'", option, tools::kMaxRanks,
+                       text);
+    jobs = ranks->size();
+    return ranks->at(number);
+  });
   line.add_option("Output", "-o,--output", file, "FILE", "where the table goes; default: stdout");
-  line.add_flag("Output", "--no-progress", "no progress line, even on a terminal");
+  line.add({"Output", "--no-progress", "", "no progress line, even on a terminal"});
   if (!line.parse(arguments, 1)) return std::nullopt;
   Request& request = line.request();
   request.operations = operations_of(line.words());
@@ -143,14 +140,10 @@ std::string summary(const Found& found) {
 }  // namespace
 
 int run_tune(const Invocation& invocation) {
-  std::vector<std::string> rest = invocation.arguments;
-  const std::vector<int> ranks = take_rank_list(rest);
   std::vector<Job> jobs;
   std::string file;
-  for (std::size_t i = 0; i < std::max<std::size_t>(1, ranks.size()); ++i) {
-    std::vector<std::string> line = rest;
-    if (!ranks.empty()) line.push_back(fmt::format("--ranks={}", ranks[i]));
-    std::optional<Job> job = job_of(line, file);
+  for (std::size_t i = 0, count = 1; i < count; ++i) {
+    std::optional<Job> job = job_of(invocation.arguments, i, count, file);
     if (!job) return tools::exit_code::kSuccess;
     jobs.push_back(std::move(*job));
   }

@@ -96,8 +96,7 @@ std::optional<std::string> path_of_gnuplot() {
 PlotFormat format_of(const std::string& path) {
   if (path.ends_with(".svg")) return PlotFormat::svg;
   if (path.ends_with(".png")) return PlotFormat::png;
-  throw tools::UsageError(
-      fmt::format("--plot: '{}' is no name for a drawing; end it with .svg or .png", tools::one_line(path)));
+  throw tools::UsageError("--plot: '{}' is no name for a drawing; end it with .svg or .png", tools::one_line(path));
 }
 
 std::string draw(const Results& results, PlotFormat format) {
