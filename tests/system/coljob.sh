@@ -37,6 +37,13 @@ described=$(sed -nE 's/^\.It Fl (.*)$/\1/p' "$(dirname "$0")/../../docs/man/colj
   sed -E 's/ Ar .*//; s/ , /\n/' | sed 's/^/-/' | sort)
 [ "$shown" = "$described" ] || fail "manual page: $described; --help: $shown"
 
+# What completions offer.
+expect_exit 0 "$COLJOB" why --list-options
+expect_in "$out" '^;;<job> <file>;$'
+expect_in "$out" '^--dir;DIR;<directory>;\*'
+expect_exit 0 "$COLJOB" --list-options
+expect_in "$out" '^;;ps why top stacks dump;$'
+
 # ---- A job that hangs
 export COL_TIMEOUT=120s
 mkdir "$work/there"

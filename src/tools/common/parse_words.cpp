@@ -15,7 +15,7 @@ namespace {
 // "--np=" would take the next word for its value, "-n=4" has the value "=4", and "-size 8" would be "-s" with "ize".
 constexpr char kMark = '\0';
 // Behind the last word: the value of an option that has none.
-const std::string kEnd(1, kMark);
+constexpr std::string_view kEnd("\0", 1);
 // Ends the name by which CLI11 knows "-np": it would read "-n" with "p".
 constexpr char kNamed = '\xff';
 
@@ -70,7 +70,7 @@ class Parser {
     std::vector<std::string> words;
     for (const Setting& setting : settings) words.push_back(word_of(setting));
     for (const std::string& argument : arguments) words.push_back(marked(argument));
-    words.push_back(kEnd);
+    words.emplace_back(kEnd);
     std::ranges::reverse(words);  // as CLI11 wants them
     try {
       app_.parse(words);

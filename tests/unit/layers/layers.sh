@@ -65,6 +65,11 @@ while IFS= read -r line; do
 done < <(grep -rnE --include='*.cpp' --include='*.hpp' '#include [<"](cuda|nccl)[a-z_]*\.h[>"]' src |
   grep -v '^src/lib/backend/nccl/' || true)
 
+# So do those of CLI11: the tools have one seam to it, and no header needs it.
+while IFS= read -r line; do
+  report "$line: CLI11's headers belong into src/tools/common/parse_words.cpp"
+done < <(grep -rnE --include='*.cpp' --include='*.hpp' '#include [<"]CLI/' src/lib src/tools 2>/dev/null | grep -v '^src/tools/common/parse_words.cpp:' || true)
+
 # That backend is a library of its own, which sees what is public, the clock, and how a store is asked for many keys. (Gloo's sees what has a COL_MODULE_EXPORT,
 # too: the linker finds the rest.)
 while IFS= read -r line; do
