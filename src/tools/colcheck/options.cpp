@@ -232,34 +232,36 @@ void define(tools::OptionTable& table, std::span<const Property* const> known, O
 
 // ---- What cannot be used together -----------------------------------------------------------------------------------
 
-void refuse_with(std::string_view reason, std::string_view other) {
-  if (!other.empty()) throw UsageError("{}; leave out {}", reason, other);
-}
+struct Exclusion {
+  std::string_view option, reason;
+  std::vector<std::string_view> others;
+};
 
-void check_combinations(const tools::OptionTable& table) {
-  const std::vector<std::string_view> efforts = {"--quick", "--full", "--soak"};
-  // What decides which cases are run.
-  const std::vector<std::string_view> selecting = {"--quick", "--full", "--soak", "--backend", "--device", "--np",
-                                                   "--only",  "--skip", "--algo", "--seed",    "--faults"};
-  const std::string_view effort = table.first_given(efforts);
-  const std::string_view second = table.first_given(efforts, effort);
-  if (!second.empty()) throw UsageError("{} and {} exclude each other; give one of them", effort, second);
-  if (table.values().has("--list")) refuse_with("--list only prints", table.first_given(table.names(), "--list"));
-  if (table.values().has("--repro")) {
-    constexpr std::string_view kReason = "--repro runs the one case that its token describes";
-    refuse_with(kReason, table.first_given(selecting));
-    refuse_with(kReason, table.first_given({"--self-test"}));
+void check_combinations(const tools::Values& values) {
+  constexpr std::pair<std::string_view, std::string_view> kEfforts[] = {
+      {"--quick", "--full"}, {"--quick", "--soak"}, {"--full", "--soak"}};
+  for (const auto& [one, other] : kEfforts) {
+    if (values.has(one) && values.has(other))
+      throw UsageError("{} and {} exclude each other; give one of them", one, other);
   }
-  if (table.values().has("--python")) {
-    refuse_with("--python makes right calls, on memory of the host",
-                table.first_given({"--faults", "--self-test", "--device"}));
-    if (table.values().has("--repro"))
-      refuse_with("lib=numpy or lib=torch in the token of --repro says that it is about Python", "--python");
+  // What decides which cases are run; the planted bugs of --self-test have a seed, too.
+  std::vector<std::string_view> planted = {"--quick", "--full", "--soak", "--backend", "--device",
+                                           "--np",    "--only", "--skip", "--algo",    "--faults"};
+  std::vector<std::string_view> selecting = planted, all;
+  selecting.insert(selecting.end(), {"--seed", "--self-test"});
+  planted.insert(planted.end(), {"--junit", "--json", "--html", "--require"});
+  for (const tools::OptionRow& row : values.rows()) {
+    if (!row.group.empty() && !row.is_named("--list")) all.push_back(row.all_names().front());
   }
-  if (table.values().has("--self-test")) {
-    constexpr std::string_view kReason = "--self-test has cases and a backend of its own";
-    refuse_with(kReason, table.first_given(selecting, "--seed"));
-    refuse_with(kReason, table.first_given({"--junit", "--json", "--html", "--require"}));
+  const Exclusion exclusions[] = {
+      {"--list", "--list only prints", all},
+      {"--repro", "--repro runs the one case that its token describes", selecting},
+      {"--python", "--python makes right calls, on memory of the host", {"--faults", "--self-test", "--device"}},
+      {"--repro", "lib=numpy or lib=torch in the token of --repro says that it is about Python", {"--python"}},
+      {"--self-test", "--self-test has cases and a backend of its own", planted}};
+  for (const auto& [option, reason, others] : exclusions) {
+    const tools::Given* other = values.has(option) ? values.first_of(others) : nullptr;
+    if (other != nullptr) throw UsageError("{}; leave out {}", reason, other->said_as);
   }
 }
 
@@ -283,7 +285,7 @@ Request parse_command_line(const std::vector<std::string>& arguments, std::span<
   Options options;
   define(table, known, options);
   if (auto text = table.parse(arguments)) return *std::move(text);
-  check_combinations(table);
+  check_combinations(table.values());
   if (table.values().has("--list")) return list_text(known);
   table.values().apply();
   check_python(table, options, known);

@@ -1,7 +1,6 @@
 #include "colrun/settings.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 #include <fmt/format.h>
 #include <col/select.hpp>
@@ -68,14 +67,11 @@ std::string key_of(std::string_view variable) {
 
 // "; did you mean 'COLRUN_NP'?", or nothing if no name is near.
 std::string did_you_mean_variable(std::string_view variable, const Rows& rows) {
-  // Without the common prefix: it would make any two names similar.
-  const auto in_capitals = [](std::string_view key) { return variable_of(key).substr(kVariablePrefix.size()); };
-  std::vector<std::string> known;
-  std::ranges::transform(all_keys(rows), std::back_inserter(known), in_capitals);
-  known.push_back(in_capitals("config"));
-  const std::vector<std::string_view> names(known.begin(), known.end());
-  const std::string_view nearest = nearest_name(variable.substr(kVariablePrefix.size()), names);
-  return nearest.empty() ? std::string() : fmt::format("; did you mean '{}{}'?", kVariablePrefix, nearest);
+  std::vector<std::string_view> keys = all_keys(rows);
+  keys.emplace_back("config");
+  const std::string key = key_of(variable);
+  const std::string_view nearest = nearest_name(key, keys);
+  return nearest.empty() ? std::string() : fmt::format("; did you mean '{}'?", variable_of(nearest));
 }
 
 void add_variable(std::vector<Setting>& settings, std::string_view name, std::string_view text, const OptionRow& row) {

@@ -159,22 +159,6 @@ std::string OptionTable::help(HelpExtent extent) const {
                                                 brief_.empty() ? "" : "\n", tool_));
 }
 
-std::string_view OptionTable::first_given(std::vector<std::string_view> names, std::string_view but) const {
-  std::erase(names, but);
-  const Given* given = values().first_of(names);
-  return given == nullptr ? std::string_view() : given->said_as;
-}
-
-std::vector<std::string_view> OptionTable::names() const {
-  std::vector<std::string_view> list;
-  for (const OptionRow& row : rows_) {
-    if (row.group.empty()) continue;
-    const auto names = row.all_names();
-    list.insert(list.end(), names.begin(), names.end());
-  }
-  return list;
-}
-
 std::string usage_line(std::string_view tool, std::string_view what) {
   return fmt::format("{}: {}{} see {} --help", tool, what, what.ends_with('?') ? "" : ";", tool);
 }

@@ -148,10 +148,6 @@ class OptionTable {
   Values& values() { return parsed_->values; }
   const Values& values() const { return parsed_->values; }
   const std::vector<std::string>& words() const { return parsed_->words; }
-  // The first of `names` that was given, as the user wrote it; empty when none was.
-  std::string_view first_given(std::vector<std::string_view> names, std::string_view but = {}) const;
-  // All that --help shows.
-  std::vector<std::string_view> names() const;
 
  private:
   std::string help(HelpExtent extent) const;
