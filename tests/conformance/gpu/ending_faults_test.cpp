@@ -17,9 +17,8 @@ using namespace std::chrono_literals;
 // What a thread has been left with ends now.
 void release_aborts() {
   fake_nccl_release_aborts();
-  const Deadline deadline = Deadline::after(20s);
   // In the blocking form, what a revoke did not come back from is left.
-  while (!is_blocking() && fake_nccl_alive("communicators") > 0) REQUIRE(!deadline.expired());
+  REQUIRE((is_blocking() || soon([] { return fake_nccl_alive("communicators") == 0; })));
   forget_faults();
 }
 
@@ -51,8 +50,7 @@ TEST_CASE("gpu endings: memory of a GPU that does not come to an end is freed in
     expect(!hangs.test(), "it hangs");
     expect_error(ErrorCode::timeout, "", [&] { hangs.wait(); });
   }));
-  const Deadline deadline = Deadline::after(20s);
-  while (fake_nccl_alive("memory") > 0) REQUIRE(!deadline.expired());
+  REQUIRE(soon([] { return fake_nccl_alive("memory") == 0; }));
   forget_faults();
 }
 

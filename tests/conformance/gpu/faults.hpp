@@ -6,13 +6,13 @@
 #include <cstdlib>
 #include <initializer_list>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "conformance/gpu/gpu_ranks.hpp"
 #include "support/catch.hpp"
 #include "support/fake_gpu/control.hpp"
 #include "support/prompt.hpp"
+#include "support/soon.hpp"
 
 namespace col::test {
 
@@ -48,11 +48,9 @@ inline bool leaves_behind() {
 inline void check_none_alive(std::initializer_list<const char*> of_cuda, std::initializer_list<const char*> of_nccl) {
   // A thread that was left behind in a blocking call frees what it has when that has ended.
   if (is_blocking()) fake_nccl_end_waits();
-  const Deadline until = Deadline::after(is_blocking() ? kPrompt : Duration(0));
-  const auto none = [&](auto alive, const char* what) {
-    while (alive(what) > 0 && !until.expired()) std::this_thread::yield();
+  const auto none = [](auto alive, const char* what) {
     INFO(what);
-    CHECK(alive(what) == 0);
+    CHECK((alive(what) == 0 || (is_blocking() && soon([&] { return alive(what) == 0; }))));
   };
   if (!leaves_behind()) {
     for (const char* what : of_cuda) none(fake_gpu_alive, what);

@@ -23,6 +23,7 @@
 #include "support/catch.hpp"
 #include "support/outcomes.hpp"
 #include "support/ranks.hpp"
+#include "support/soon.hpp"
 
 namespace col::test {
 
@@ -76,6 +77,11 @@ class OnGpu {
 // Where an array is that is on no GPU.
 inline constexpr int kHost = -1;
 
+template <class Condition>
+void expect_soon(const std::string& what, const Condition& condition) {
+  expect(soon(condition), what);
+}
+
 // An array on the GPU of that number, or in host memory.
 template <class T>
 class GpuArray {
@@ -83,7 +89,7 @@ class GpuArray {
   GpuArray(int place, const std::vector<T>& values) : place_(place), count_(values.size()) {
     if (count_ == 0) return;
     if (place_ == kHost) {
-      host_ = std::make_unique<T[]>(count_);
+      host_ = std::make_unique_for_overwrite<T[]>(count_);
       std::copy(values.begin(), values.end(), host_.get());
     } else {
       const OnGpu current(place_);
@@ -165,8 +171,7 @@ class Company {
   Company& operator=(const Company&) = delete;
 
   void stay() const {
-    const Deadline deadline = Deadline::after(std::chrono::seconds(20));
-    while (!ended_) expect(!deadline.expired(), "the other does not end");
+    expect_soon("the other does not end", [this] { return ended_.load(); });
   }
   void end() { ended_ = true; }
   // The call ends with a timeout that names the other rank.

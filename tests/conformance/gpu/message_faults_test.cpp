@@ -20,12 +20,6 @@ using Values = std::vector<std::int32_t>;
 
 constexpr std::size_t kMessageCount = 50;
 
-template <class Condition>
-void expect_soon(const std::string& what, Condition condition) {
-  for (const Deadline deadline = Deadline::after(20s); !condition(); std::this_thread::sleep_for(1ms))
-    expect(!deadline.expired(), what);
-}
-
 // Both ranks would send first, each alone, and neither would come to its receive.
 TEST_CASE("gpu messages: a function that waits for one hands over nothing that is posted later", "[gpu]") {
   // So many messages connect the ranks, and so many receives have a function.

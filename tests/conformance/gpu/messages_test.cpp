@@ -21,11 +21,6 @@ using Values = std::vector<std::int32_t>;
 
 constexpr std::size_t kMessageCount = 50;
 
-template <class Condition>
-void expect_soon(const std::string& what, Condition condition) {
-  for (const Deadline deadline = Deadline::after(kDeadline); !condition();) expect(!deadline.expired(), what);
-}
-
 // As pipeline stages in PyTorch make them: `work.wait()` is a wait of the stream there.
 GPU_TEST_CASE("gpu messages: what only streams wait for ends, with a message beside it that nobody waits for so far",
               "[gpu]") {

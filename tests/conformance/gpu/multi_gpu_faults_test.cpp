@@ -5,7 +5,6 @@
 #include <chrono>
 #include <latch>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "conformance/gpu/faults.hpp"
@@ -34,11 +33,7 @@ std::vector<Outcome> run_multi_with_faults(const MultiBody& body) {
 
 // Until the rank's record says that it is inside that call.
 void await_call(const Context& context, int rank, const std::string& op) {
-  const Deadline deadline = Deadline::after(20s);
-  while (context.spec().control->record(rank).read().op != op) {
-    expect(!deadline.expired(), "the call never begins");
-    std::this_thread::yield();
-  }
+  expect_soon("the call never begins", [&] { return context.spec().control->record(rank).read().op == op; });
 }
 
 TEST_CASE("multi-gpu faults: a group that ends well leaves nothing behind", "[gpu]") {

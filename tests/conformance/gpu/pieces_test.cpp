@@ -2,6 +2,8 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,14 +25,20 @@ using Numbers = std::vector<std::int32_t>;
 // Two pieces and a half, and a few.
 constexpr std::size_t kLong = (std::size_t{5} << 19) + 3;
 
-Numbers long_numbers(int rank) {
-  Numbers numbers(kLong);
+// Made once: that takes longer than the calls.
+const Numbers& long_numbers(int rank) {
+  static std::mutex mutex;
+  static std::map<int, Numbers> made;
+  const std::lock_guard lock(mutex);
+  Numbers& numbers = made[rank];
+  if (!numbers.empty()) return numbers;
+  numbers.resize(kLong);
   for (std::size_t i = 0; i < kLong; ++i) numbers[i] = static_cast<std::int32_t>((i * 7 + 13) % 1009) * (rank + 1);
   return numbers;
 }
 
 // What long_numbers(0) times `factor` is.
-Numbers multiple(int factor) {
+const Numbers& multiple(int factor) {
   return long_numbers(factor - 1);
 }
 
@@ -44,7 +52,8 @@ void check_long(const GpuArray<std::int32_t>& found, const Numbers& want, const 
 
 void long_calls(Group& group, int place, const Options& options) {
   const int rank = group.rank(), n = group.size();
-  const Numbers own = long_numbers(rank), untouched(kLong, -5);
+  static const Numbers untouched(kLong, -5);
+  const Numbers& own = long_numbers(rank);
   const GpuArray<std::int32_t> in(place, own), out(place, untouched);
   group.allreduce(in, out, options);
   check_long(out, multiple(sum_to(n)), "allreduce");
@@ -70,7 +79,7 @@ void long_calls(Group& group, int place, const Options& options) {
 void long_messages(Group& group, int place) {
   const int rank = group.rank(), n = group.size(), next = (rank + 1) % n, last = (rank + n - 1) % n;
   const GpuArray<std::int32_t> own(place, long_numbers(rank)), theirs(place, kLong), others(place, kLong);
-  const Numbers want = multiple(last + 1);
+  const Numbers& want = multiple(last + 1);
   group.sendrecv(own, next, theirs, last);
   check_long(theirs, want, "sendrecv");
   if (rank % 2 == 0) {

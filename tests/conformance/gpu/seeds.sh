@@ -2,7 +2,8 @@
 # The suites over the stand-ins, each time with other random times; but not all that only computes. FAKE_GPU_SEEDS: how
 # many (3). FAKE_GPU_FIRST_SEED: from where on; otherwise the day says it. FAKE_GPU_FORMS: the forms of NCCL's communicators,
 # as COL_NCCL_BLOCKING has them ("off on"). FAKE_GPU_JOBS: how many seeds run side by side (1), each with its suites side by
-# side: they mostly wait. FAKE_GPU_LOG: a file with a line for each that has passed; these are not run again.
+# side: they mostly wait. FAKE_GPU_LOG: a file with a line for each run, with its commit and its processor time; those that
+# have passed are not run again. seeds.log has the 200 from 5000 on.
 set -u
 : "${CONFORMANCE_GPU:?}" "${GPU_FAULTS:?}" "${GPU_PROCESSES:?}"
 count=${FAKE_GPU_SEEDS:-3}
@@ -11,8 +12,13 @@ jobs=${FAKE_GPU_JOBS:-1}
 log=${FAKE_GPU_LOG:-/dev/null}
 read -ra forms <<<"${FAKE_GPU_FORMS:-off on}"
 programs=("$CONFORMANCE_GPU" "$GPU_FAULTS" "$GPU_PROCESSES")
+# A tenth of what NCCL's threads take to end, as most of the cases have it anyway. In the same order as before: longer
+# than all that is random, and far below the library's limits of seconds.
+export FAKE_NCCL_LOOK=50
 # A limit against hangs, for a machine that others use, too.
 limit=$((300 * jobs))
+here=$(cd "$(dirname "$0")" && pwd)
+commit=$(git -C "$here" rev-parse --short HEAD 2>/dev/null) && git -C "$here" diff --quiet HEAD -- :/ ':!seeds.log' || commit+=+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -29,15 +35,19 @@ run_seed() {  # run_seed SEED FORM
     echo "FAILED: exit code $code; to repeat it: COL_NCCL_BLOCKING=$form FAKE_GPU_SEED=$seed ${programs[number]}"
     bad=1
   done
+  times >"$work/$seed.$form.times"
+  local result=passed
+  [ $bad = 0 ] || result=failed
+  printf '%s %s seed %d, blocking %s: %s; %s\n' "$(date +%FT%T)" "$commit" "$seed" "$form" $result \
+    "$(tail -n 1 "$work/$seed.$form.times")" | tee -a "$log"
   rm -f "$work/$seed.$form".*
-  echo "seed $seed, blocking $form: done after $SECONDS s"
-  [ $bad = 0 ] && echo "seed $seed, blocking $form: passed" >>"$log"
+  [ $bad = 0 ]
 }
 
 bad=0 running=0
 for ((seed = first; seed < first + count; ++seed)); do
   for form in "${forms[@]}"; do
-    grep -qsx "seed $seed, blocking $form: passed" "$log" && continue
+    grep -qs " seed $seed, blocking $form: passed" "$log" && continue
     if [ $running = "$jobs" ]; then
       wait -n || bad=1
       running=$((running - 1))

@@ -40,6 +40,10 @@ bool harsh() {
   return is_harsh;
 }
 
+void pause_before_next_look() {
+  std::this_thread::sleep_for(std::chrono::microseconds(100));
+}
+
 void pause_at_random() {
   if (!harsh()) return;
   const unsigned kind = random_below(64);

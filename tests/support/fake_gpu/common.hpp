@@ -27,6 +27,9 @@ unsigned random_below(unsigned bound);
 // FAKE_GPU_HARSH: everything that the real ones may do, they do. Work takes its time, what it writes is spoilt until it
 // has ended, and allocations wait for the device.
 bool harsh();
+// For who finds that something has not ended: asking again and again would keep the processor from the work that is
+// waited for, because here the host does it.
+void pause_before_next_look();
 // Where harsh: mostly none, at times some hundred microseconds, and seldom milliseconds.
 void pause_at_random();
 

@@ -1,7 +1,6 @@
 // Entry points: streams and events.
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "support/fake_gpu/cuda/capture.hpp"
 #include "support/fake_gpu/cuda/entry.hpp"
@@ -40,12 +39,14 @@ CUresult CUDAAPI cuStreamDestroy(CUstream handle) {
 }
 
 CUresult CUDAAPI cuStreamQuery(CUstream handle) {
-  return entry("cuStreamQuery", Needs::context, [&](Call& call) {
+  const CUresult found = entry("cuStreamQuery", Needs::context, [&](Call& call) {
     auto stream = stream_of(call, handle);
     fail_on(forbid_look(call, *stream));
     if (stream->context()->broken != CUDA_SUCCESS) return stream->context()->broken;
     return stream->idle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   });
+  if (found == CUDA_ERROR_NOT_READY) pause_before_next_look();
+  return found;
 }
 
 CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
@@ -181,8 +182,7 @@ CUresult CUDAAPI cuEventQuery(CUevent handle) {
     if (event->context->broken != CUDA_SUCCESS) return event->context->broken;
     return event->ticket.done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   });
-  // Who asks again and again would keep the processor from the work that it waits for: here the host does it.
-  if (found == CUDA_ERROR_NOT_READY) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  if (found == CUDA_ERROR_NOT_READY) pause_before_next_look();
   return found;
 }
 

@@ -21,21 +21,21 @@ Ticket Stream::push(Work work, const char* label, std::vector<Ticket> after) {
     serving_ = true;
     std::thread([self = shared_from_this()] { self->serve(); }).detach();
   }
-  machine().changed.notify_all();
+  given_.notify_one();
   return last();
 }
 
 void Stream::close() {
   closing_ = true;
   if (idle()) std::erase(context_->streams, shared_from_this());
-  machine().changed.notify_all();
+  given_.notify_one();
 }
 
 void Stream::serve() {
   Machine& all = machine();
   Lock lock(all.mutex);
   for (;;) {
-    all.changed.wait(lock, [&] { return closing_ || !queue_.empty(); });
+    given_.wait(lock, [&] { return closing_ || !queue_.empty(); });
     if (queue_.empty()) break;
     Item item = std::move(queue_.front());
     queue_.pop_front();

@@ -5,6 +5,7 @@
 // work is given, so a hang in one stream hangs exactly those that the driver's rules chain to it.
 #pragma once
 
+#include <condition_variable>
 #include <deque>
 #include <set>
 
@@ -75,6 +76,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   uint64_t finished_ = 0;
   const char* running_ = nullptr;
   std::deque<Item> queue_;
+  std::condition_variable
+      given_;  // work, or its end: hundreds of threads that have nothing to do sleep through the rest
 };
 
 // The stream of a handle, the current context's null stream for handle 0; null when there is none.

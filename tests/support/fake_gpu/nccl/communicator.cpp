@@ -78,10 +78,11 @@ using std::chrono::milliseconds;
 
 constexpr int kFirstVersionThatLooks = 22703;
 // How long the threads of a communicator sleep between two looks at whether they are to end: poll(…, 500).
-constexpr unsigned kLookOfThreads = 500;
+constexpr long kLookOfThreads = 500;
 
 std::atomic<unsigned>& look_of_threads() {
-  static auto* instance = new std::atomic<unsigned>(kLookOfThreads);
+  static auto* instance =
+      new std::atomic<unsigned>(static_cast<unsigned>(fake_gpu::number_setting("FAKE_NCCL_LOOK", kLookOfThreads)));
   return *instance;
 }
 
@@ -189,9 +190,14 @@ void Communicator::perform(std::function<void()> job) {
 }
 
 ncclResult_t Communicator::state() {
-  std::lock_guard lock(state_mutex_);
+  std::unique_lock lock(state_mutex_);
   if (looks_left_ > 0) {
     --looks_left_;
+    return ncclInProgress;
+  }
+  if (state_ == ncclInProgress) {
+    lock.unlock();
+    fake_gpu::pause_before_next_look();
     return ncclInProgress;
   }
   if (state_ == ncclSuccess) seen_ = true;
