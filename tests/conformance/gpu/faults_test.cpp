@@ -310,9 +310,12 @@ TEST_CASE("gpu faults: groups of one GPU that are used in different orders end w
   CHECK(calls_that_end_well(false) < 4);
 }
 
+// At the call, or in what it begins: then NCCL leaves its handle to be aborted.
 TEST_CASE("gpu faults: a rank that cannot connect is named to those that wait for it", "[gpu]") {
+  const auto function = GENERATE(as<std::string>{}, "ncclCommInitRankConfig", "ncclCommInitRankFunc");
+  INFO(function);
   fake_nccl_reset();
-  fake_nccl_fail("ncclCommInitRankConfig", ncclSystemError, 1);
+  fake_nccl_fail(function.c_str(), ncclSystemError, 1);
   const auto outcomes = run_threads(3, [](int rank, Context& context) {
     const OnGpu current(rank);
     context.init_group({.name = "g", .rank = rank, .world_size = 3, .backend = Backend::nccl});

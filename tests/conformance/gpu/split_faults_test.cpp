@@ -122,14 +122,17 @@ TEST_CASE("gpu split: one that fails leaves a parent alone that does not share",
   check_nothing_left();
 }
 
+// At the call, or in what it begins: then NCCL leaves the new one's handle to be aborted.
 TEST_CASE("gpu split: one that fails in NCCL breaks a parent that shares, and says so", "[gpu]") {
+  const auto function = GENERATE(as<std::string>{}, "ncclCommSplit", "ncclCommInitRankFunc");
+  INFO(function);
   forget_faults();
   const auto began = std::chrono::steady_clock::now();
-  const auto outcomes = run_threads(2, [](int rank, Context& context) {
+  const auto outcomes = run_threads(2, [&function](int rank, Context& context) {
     const OnGpu current(rank);
     Group group = join_sharing(context, rank, 2);
     group.barrier();
-    if (rank == 0) fake_nccl_fail("ncclCommSplit", ncclSystemError, 1);
+    if (rank == 0) fake_nccl_fail(function.c_str(), ncclSystemError, 1);
     group.barrier();
     if (rank == 0) {
       expect_error(ErrorCode::io, "cannot split the communicator", [&] { (void)group.dup(); });

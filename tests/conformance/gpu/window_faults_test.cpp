@@ -72,11 +72,6 @@ void run_sum(Channel& channel, int rank, const TensorView& data) {
   channel.native(sum_of(data), wait);
 }
 
-template <class Condition>
-void await_that(Condition condition) {
-  for (const Deadline deadline = Deadline::after(kPrompt); !condition();) expect(!deadline.expired(), "it never comes");
-}
-
 TEST_CASE("gpu windows: memory that is freed beside a call waits for the thread that is inside NCCL", "[gpu]") {
   need_own_gpus(2);
   forget_faults();
@@ -84,8 +79,7 @@ TEST_CASE("gpu windows: memory that is freed beside a call waits for the thread 
     Pair pair;
     const std::size_t launches = fake_nccl_launches();
     std::future<void> inside = std::async(std::launch::async, run_barrier, std::ref(*pair.sides[0].channel), 0);
-    for (const Deadline deadline = Deadline::after(kDeadline); fake_nccl_launches() == launches;)
-      REQUIRE_FALSE(deadline.expired());
+    REQUIRE(soon([&] { return fake_nccl_launches() > launches; }));
     std::future<void> freed = std::async(std::launch::async, [&] { pair.sides[0].memory.reset(); });
     // The other rank does not come before, so that the thread is inside all that time.
     CHECK(freed.wait_for(200ms) == std::future_status::timeout);
@@ -107,18 +101,32 @@ TEST_CASE("gpu windows: memory that is freed beside a call does not wait for the
     Pair pair;
     const std::size_t launches = fake_nccl_launches();
     std::future<void> inside = std::async(std::launch::async, run_barrier, std::ref(*pair.sides[0].channel), 0);
-    for (const Deadline deadline = Deadline::after(kDeadline); fake_nccl_launches() == launches;)
-      REQUIRE_FALSE(deadline.expired());
+    REQUIRE(soon([&] { return fake_nccl_launches() > launches; }));
     std::future<void> freed = std::async(std::launch::async, [&] { pair.sides[0].memory.reset(); });
     CHECK(freed.wait_for(kPrompt) == std::future_status::ready);
     CHECK(fake_nccl_calls("ncclCommWindowDeregister") == 0);
     run_barrier(*pair.sides[1].channel, 1);
     inside.get();
-    await_that([] { return fake_nccl_alive("memory") == 1; });
+    REQUIRE(soon([] { return fake_nccl_alive("memory") == 1; }));
     CHECK(fake_nccl_calls("ncclCommWindowDeregister") == 1);
   }
   CHECK(fake_nccl_alive("memory") == 0);
   CHECK(fake_nccl_alive("windows") == 0);
+}
+
+// A thread of NCCL's calls waits for the other rank: the one that waits for it keeps the channel from nobody.
+TEST_CASE("gpu blocking: others look at a channel while a thread waits for a call that is inside of NCCL", "[gpu]") {
+  if (!is_blocking()) return;
+  need_own_gpus(2);
+  forget_faults();
+  Pair pair;
+  const std::size_t launches = fake_nccl_launches();
+  std::future<void> inside = std::async(std::launch::async, run_barrier, std::ref(*pair.sides[0].channel), 0);
+  REQUIRE(soon([&] { return fake_nccl_launches() > launches; }));
+  std::future<void> looked = std::async(std::launch::async, [&] { pair.sides[0].channel->can().holding->hand_over(); });
+  CHECK(looked.wait_for(kPrompt) == std::future_status::ready);
+  run_barrier(*pair.sides[1].channel, 1);
+  inside.get();
 }
 
 TEST_CASE("gpu windows: a channel that breaks while NCCL takes memory back is aborted after that", "[gpu]") {
@@ -136,13 +144,13 @@ TEST_CASE("gpu windows: a channel that breaks while NCCL takes memory back is ab
     (void)channel.start_native(sum_of(first), wait);
     fake_nccl_hang_deregister(0);
     std::future<void> freed = std::async(std::launch::async, [&] { pair.sides[0].memory.reset(); });
-    await_that([] { return fake_nccl_calls("ncclCommWindowDeregister") == 1; });
+    REQUIRE(soon([] { return fake_nccl_calls("ncclCommWindowDeregister") == 1; }));
     channel.abort(Error(ErrorCode::peer_lost, "it is gone"));
     CHECK(fake_nccl_running() > 0);
     CHECK(freed.wait_for(kPrompt) == std::future_status::ready);
     fake_nccl_release_aborts();
-    await_that([] { return fake_nccl_running() == 0; });
-    await_that([] { return fake_nccl_alive("memory") == 1; });
+    REQUIRE(soon([] { return fake_nccl_running() == 0; }));
+    REQUIRE(soon([] { return fake_nccl_alive("memory") == 1; }));
   }
   CHECK(fake_nccl_alive("memory") == 0);
 }

@@ -46,10 +46,12 @@ NcclChannel::NcclChannel(NcclMultiChannel::Place place, std::unique_ptr<GpuDevic
   const GpuDevice::Scope scope(*device_);
   stream_ = std::make_unique<GpuStream>(device_->cuda(), place.priority);
   before_ = std::make_unique<GpuEvent>(device_->cuda());
-  communicator_->on_wait([this] { throw_if_broken(); });
+  const Communicator::Rest rest = [this](const std::function<void()>& pause) { use_->lend(pause); };
+  communicator_->on_wait([this] { throw_if_broken(); }, rest);
   NcclMultiChannel::Host host{
       .guarded = [this](std::string_view call, const std::function<void()>& body) { run_guarded(call, body); },
-      .look = [this] { throw_if_broken(); }};
+      .look = [this] { throw_if_broken(); },
+      .rest = rest};
   multi_ = std::make_unique<NcclMultiChannel>(*device_, communicator_->nccl(), std::move(place), std::move(host));
   use_->communicator = communicator_.get();
   use_->abort = [this] { abort_communicators(); };
@@ -407,8 +409,17 @@ std::unique_ptr<Channel> NcclChannel::split(std::span<const int> ranks, const Co
                                 .has_shared_gpus = place.has_shared_gpus,
                                 .name = place.group,
                                 .settings = place.settings};
+    const NcclLibrary& nccl = communicator_->nccl();
     auto communicator =
-        std::make_unique<Communicator>(*communicator_, *device, membership, ranks.empty() ? 0 : ranks.front(), wait);
+        std::make_unique<Communicator>(nccl, *device, membership, Communicator::make_launcher(nccl, *device));
+    try {
+      communicator->split_from(*communicator_, ranks.empty() ? 0 : ranks.front(), wait);
+    } catch (const Error& error) {  // told before the work of those that share ends
+      cause_->set(Error(error.code(), error.message(), group_, error.rank(), error.world_rank()));
+      abort_all(communicators());
+      communicator->abort_split(*communicator_);
+      throw;
+    }
     if (ranks.empty()) return nullptr;
     return std::make_unique<NcclChannel>(std::move(place), std::move(device), std::move(communicator), cause_);
   });
@@ -530,13 +541,13 @@ std::optional<int> NcclChannel::look(Ticket ticket) {
 
 // A later look begins it: NCCL may still be taking what came before.
 void NcclChannel::hand_over() {
-  const NcclUse::Inside inside(*use_);
+  const NcclUse::Look look(*use_);
   due_ = next_post_ - 1;
 }
 
 bool NcclChannel::awaits_capture() const {
   {
-    const NcclUse::Inside inside(*use_);
+    const NcclUse::Look look(*use_);
     if (waiting_.empty()) return false;
   }
   return !is_default_open(*device_);

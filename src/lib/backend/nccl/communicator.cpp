@@ -31,34 +31,6 @@ Communicator::Communicator(const NcclLibrary& nccl, const GpuDevice& device, con
   configure(made_->config, membership);
 }
 
-// The handle is written by a thread of NCCL's, at its end.
-Communicator::Communicator(Communicator& parent, const GpuDevice& device, const Membership& membership, int color,
-                           WaitContext& wait)
-    : Communicator(parent.nccl_, device, membership, make_launcher(parent.nccl_, device)) {
-  wait.describe("the ranks to split their communicator by NCCL");
-  const bool joins = membership.size > 0;
-  try {
-    parent.give_job(
-        "cannot split the communicator",
-        [&nccl = nccl_, comm = parent.comm_, color = joins ? color : NCCL_SPLIT_NOCOLOR, made = made_] {
-          return nccl.CommSplit(comm, color, made->rank, &made->comm, &made->config);
-        },
-        made_, wait);
-  } catch (...) {
-    made_.reset();  // the parent's thread may still be making it
-    throw;
-  }
-  if (made_->comm == nullptr) return;
-  note_begun("cannot connect the ranks");
-  try {
-    await_connection(wait);
-  } catch (...) {
-    Communicator* const self = this;
-    abort_all({&self, 1});
-    throw;
-  }
-}
-
 std::shared_ptr<Launcher> Communicator::make_launcher(const NcclLibrary& nccl, const GpuDevice& device) {
   return nccl.is_blocking ? std::make_shared<Launcher>(device.cuda(), device.ordinal()) : nullptr;
 }
@@ -86,6 +58,28 @@ void Communicator::connect(WaitContext& wait) {
     abort_all({&self, 1});
     throw;
   }
+}
+
+// The handle is written at the end of the parent's call or of NCCL's thread, whether it is good or not.
+void Communicator::split_from(Communicator& parent, int color, WaitContext& wait) {
+  wait.describe("the ranks to split their communicator by NCCL");
+  const bool joins = made_->size > 0;
+  parent.give_job(
+      "cannot split the communicator",
+      [&nccl = nccl_, comm = parent.comm_, color = joins ? color : NCCL_SPLIT_NOCOLOR, made = made_] {
+        return nccl.CommSplit(comm, color, made->rank, &made->comm, &made->config);
+      },
+      made_, wait);
+  if (made_->comm == nullptr) return;
+  note_begun("cannot connect the ranks");
+  await_connection(wait);
+}
+
+// Where the parent has not come to its end, it may still be making this one.
+void Communicator::abort_split(const Communicator& parent) noexcept {
+  if (parent.is_left_ || parent.is_inside()) made_.reset();
+  Communicator* const self = this;
+  abort_all({&self, 1});
 }
 
 NcclCall Communicator::connection() const {
@@ -132,7 +126,10 @@ void Communicator::throw_if_refused() const {
 void Communicator::settle(WaitContext& wait) {
   if (is_handed_over_) launcher_->await_briefly();
   for (PollPause pause; is_taking();) {
-    pause(wait);
+    if (rest_ && is_inside())
+      rest_([&] { pause(wait); });
+    else
+      pause(wait);
     if (look_) look_();
   }
   throw_if_refused();

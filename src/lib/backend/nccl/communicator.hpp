@@ -37,12 +37,6 @@ class Communicator {
   // shared by those of one thread, which NCCL gets work for together. `nccl` and `device` must outlive it.
   Communicator(const NcclLibrary& nccl, const GpuDevice& device, const Membership& membership,
                std::shared_ptr<Launcher> launcher);
-  // One of some of the ranks of `parent`, which shares connections with it, and its end by an error. All ranks of the
-  // parent make one together; those of no new one with an empty membership (size 0), and theirs has no handle. The `id`
-  // is not needed. Waits until it is connected. Requires: nothing that `parent` was given is still running. Throws what
-  // settle() throws; `parent` may not be used then.
-  Communicator(Communicator& parent, const GpuDevice& device, const Membership& membership, int color,
-               WaitContext& wait);
   // As end_all() for one.
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -57,8 +51,14 @@ class Communicator {
 
   // Connects it, and waits until all are connected. Throws what settle() throws.
   void connect(WaitContext& wait);
-  // The same in steps, for several of one thread, each of which waits for the others: connection() of all of them is
-  // one call, which one of them gives; then all await_connection().
+  // Makes it one of some of the ranks of `parent`, which shares connections with it, and its end by an error. All ranks
+  // of the parent make one together; those of no new one with an empty membership (size 0), and theirs has no handle.
+  // The `id` is not needed. Requires: nothing that `parent` was given is still running. Throws what settle() throws;
+  // then `parent` is to be aborted, and after it this one by abort_split().
+  void split_from(Communicator& parent, int color, WaitContext& wait);
+  void abort_split(const Communicator& parent) noexcept;
+  // As connect() in steps, for several of one thread, each of which waits for the others: connection() of all of them
+  // is one call, which one of them gives; then all await_connection().
   NcclCall connection() const;
   void await_connection(WaitContext& wait);
 
@@ -92,8 +92,13 @@ class Communicator {
   bool is_busy();
   // Throws an error that has happened meanwhile in NCCL's own threads.
   void check() const;
-  // settle() calls `look` while it polls. An exception from it ends settle().
-  void on_wait(std::function<void()> look) { look_ = std::move(look); }
+  // settle() calls `look` while it polls. An exception from it ends settle(). In the blocking form, `rest` runs the
+  // pauses of settle().
+  using Rest = std::function<void(const std::function<void()>& pause)>;
+  void on_wait(std::function<void()> look, Rest rest = nullptr) {
+    look_ = std::move(look);
+    rest_ = std::move(rest);
+  }
   // In the blocking form, true if the thread is inside NCCL, which then gets nothing but a revoke.
   bool is_inside() const noexcept { return launcher_ != nullptr && !launcher_->is_free(); }
   // Call it when work has become part of a graph. Such a communicator is not freed after an error: the graph reads from
@@ -149,6 +154,7 @@ class Communicator {
   bool ended_ = false;                        // as await_end() has found
   bool is_left_ = false;                      // something of it goes on, or has to stay
   std::function<void()> look_;
+  Rest rest_;
   std::shared_ptr<const std::string> name_;  // shared: with the thread that ends it; NCCL keeps the pointer
   std::shared_ptr<const void> used_;         // shared: by a job of NCCL's, and by whoever has begun it
 };

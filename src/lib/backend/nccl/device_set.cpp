@@ -8,8 +8,8 @@
 namespace col::nccl_backend {
 
 DeviceSet::DeviceSet(const CudaDriver& cuda, std::span<const int> devices, Priority priority,
-                     std::function<void()> look)
-    : cuda_(cuda), priority_(priority), look_(std::move(look)) {
+                     std::function<void()> look, Communicator::Rest rest)
+    : cuda_(cuda), priority_(priority), look_(std::move(look)), rest_(std::move(rest)) {
   for (const int ordinal : devices) {
     Gpu& gpu = gpus_.emplace_back();
     gpu.device = std::make_shared<const GpuDevice>(cuda, ordinal);
@@ -55,10 +55,12 @@ void DeviceSet::connect(const NcclLibrary& nccl, const Membership& first, WaitCo
   try {
     begin("cannot connect the GPUs", std::move(together));
     for (Gpu& gpu : gpus_) {
-      gpu.communicator->on_wait([this] {
-        look_();
-        check();
-      });
+      gpu.communicator->on_wait(
+          [this] {
+            look_();
+            check();
+          },
+          rest_);
     }
     for (Gpu& gpu : gpus_) gpu.communicator->await_connection(wait);
   } catch (...) {

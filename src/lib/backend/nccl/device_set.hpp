@@ -19,9 +19,10 @@ namespace col::nccl_backend {
 
 class DeviceSet {
  public:
-  // Every wait calls `look` again and again; an exception from it ends the wait. `priority`: of the streams. `cuda`
-  // must outlive it. Throws what GpuDevice throws.
-  DeviceSet(const CudaDriver& cuda, std::span<const int> devices, Priority priority, std::function<void()> look);
+  // Every wait calls `look` again and again; an exception from it ends the wait. `rest`: as Communicator::on_wait() has
+  // it. `priority`: of the streams. `cuda` must outlive it. Throws what GpuDevice throws.
+  DeviceSet(const CudaDriver& cuda, std::span<const int> devices, Priority priority, std::function<void()> look,
+            Communicator::Rest rest);
   ~DeviceSet();
   DeviceSet(const DeviceSet&) = delete;
   DeviceSet& operator=(const DeviceSet&) = delete;
@@ -58,6 +59,7 @@ class DeviceSet {
   const CudaDriver& cuda_;
   const Priority priority_;
   const std::function<void()> look_;
+  const Communicator::Rest rest_;
   std::vector<Gpu> gpus_;
 };
 

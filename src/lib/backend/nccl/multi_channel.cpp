@@ -194,7 +194,7 @@ Meeting NcclMultiChannel::meeting(std::string_view prefix, std::vector<int> rank
 
 std::unique_ptr<DeviceSet> NcclMultiChannel::connect(std::span<const int> devices, Meeting meeting, std::string terms,
                                                      int first, int size, WaitContext& wait) const {
-  auto set = std::make_unique<DeviceSet>(device_.cuda(), devices, place_.priority, host_.look);
+  auto set = std::make_unique<DeviceSet>(device_.cuda(), devices, place_.priority, host_.look, host_.rest);
   Offer offer{.terms = nccl_.version_term() + terms, .devices = device_.cuda().devices, .why_alone = nccl_.why_alone()};
   for (std::size_t i = 0; i < set->size(); ++i) offer.seats.push_back(seat_of(set->device(i), place_.boot_id, nccl_));
   const Meeting::Table table = meeting.exchange(

@@ -42,6 +42,7 @@ class NcclMultiChannel final : public MultiChannel {
     // Runs `body` as the only thread inside NCCL. An exception from it breaks the channel.
     std::function<void(std::string_view call, const std::function<void()>& body)> guarded;
     std::function<void()> look;  // throws if the channel has been broken meanwhile
+    Communicator::Rest rest;     // as on_wait() has it
   };
 
   // `device` is the rank's device in the group. `device` and `nccl` must outlive the object.

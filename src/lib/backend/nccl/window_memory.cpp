@@ -18,7 +18,7 @@ namespace {
 
 // How long freeing memory may hold up who frees it.
 constexpr Duration kFreeing = std::chrono::seconds(2);
-constexpr auto kPause = std::chrono::microseconds(50);
+constexpr Duration kPause = std::chrono::microseconds(50), kLongPause = std::chrono::milliseconds(10);
 constexpr int kDefaultWindow = 0;  // as ncclCommWindowRegister() calls its flags
 
 // True if it is taking what it got before: it gets nothing meanwhile.
@@ -31,23 +31,41 @@ bool is_busy(Communicator& communicator) noexcept {
 }
 
 // NCCL may wait for the peers to take what it got, so not for ever; and without the lock, because a peer may be a
-// thread that moves this rank on before it goes on itself. False: it stays, as a thread is inside NCCL.
-bool leave_window(const NcclLibrary& nccl, NcclUse& use, NcclLibrary::Window window) {
+// thread that moves this rank on before it goes on itself. In the blocking form it gets nothing while a thread is
+// inside.
+void leave_window(const NcclLibrary& nccl, NcclUse& use, NcclLibrary::Window window) {
   for (const Deadline until = Deadline::after(kFreeing);;) {
     {
-      const NcclUse::Inside inside(use);
-      if (use.communicator == nullptr || use.communicator->get() == nullptr) return true;
-      if (until.expired() && use.communicator->is_inside()) return false;
-      if (until.expired() || !is_busy(*use.communicator)) {
+      const NcclUse::Look look(use);
+      if (use.communicator == nullptr || use.communicator->get() == nullptr) return;
+      const bool is_inside = use.is_lent() || use.communicator->is_inside();
+      if (!is_inside && (until.expired() || !is_busy(*use.communicator))) {
         nccl.CommWindowDeregister(use.communicator->get(), window);
-        return true;
+        return;
       }
     }
-    core::sleep_for(kPause);
+    core::sleep_for(until.expired() ? kLongPause : kPause);
   }
 }
 
 }  // namespace
+
+void NcclUse::lend(const std::function<void()>& rest) {
+  struct Lent {
+    explicit Lent(NcclUse& of) : use(of) {
+      use.is_lent_ = true;
+      use.mutex.unlock();
+    }
+    ~Lent() {
+      use.mutex.lock();
+      use.is_lent_ = false;
+      use.back_.notify_all();
+    }
+    NcclUse& use;
+  };
+  const Lent lent(*this);
+  rest();
+}
 
 void NcclUse::break_channel() noexcept {
   is_broken_ = true;
@@ -57,7 +75,7 @@ void NcclUse::break_channel() noexcept {
 void NcclUse::abort_if_broken() noexcept {
   if (!is_broken_) return;
   const std::unique_lock use(mutex, std::try_to_lock);
-  if (use && abort) abort();
+  if (use && !is_lent_ && abort) abort();
 }
 
 WindowMemory::WindowMemory(const NcclLibrary& nccl, const CudaDriver& cuda, int ordinal, std::size_t bytes,
@@ -89,7 +107,8 @@ WindowMemory::~WindowMemory() {
       try {
         const GpuDevice::Scope scope(*device);
         const BesideCaptures beside(device->cuda());
-        if (window == nullptr || leave_window(nccl, *use, window)) nccl.MemFree(memory);
+        if (window != nullptr) leave_window(nccl, *use, window);
+        nccl.MemFree(memory);
       } catch (const std::exception&) {  // the driver is shutting down, and takes it back
       }
     });

@@ -12,6 +12,7 @@
 #include "backend/nccl/communicator.hpp"
 #include "backend/nccl/device.hpp"
 #include "backend/nccl/nccl_library.hpp"
+#include "core/clock/lock.hpp"
 
 namespace col::nccl_backend {
 
@@ -19,32 +20,48 @@ namespace col::nccl_backend {
 // inside NCCL for the same communicator, and after the channel has ended.
 class NcclUse {
  public:
-  // Makes the calling thread the one inside NCCL. Whoever breaks the channel meanwhile does not wait for it: it aborts
-  // on its way out.
-  class Inside {
+  // Keeps the mutex for moments. Whoever breaks the channel meanwhile does not wait for it: this thread aborts on its
+  // way out.
+  class Look {
    public:
-    explicit Inside(NcclUse& use) : use_(use) { use_.mutex.lock(); }
-    ~Inside() {
-      use_.mutex.unlock();
+    explicit Look(NcclUse& use) : use_(use), lock_(use.mutex) {}
+    ~Look() {
+      lock_.unlock();
       use_.abort_if_broken();
     }
-    Inside(const Inside&) = delete;
-    Inside& operator=(const Inside&) = delete;
+    Look(const Look&) = delete;
+    Look& operator=(const Look&) = delete;
 
-   private:
+   protected:
     NcclUse& use_;
+    std::unique_lock<core::Mutex> lock_;
   };
+  // Makes the calling thread the one inside NCCL.
+  class Inside : public Look {
+   public:
+    explicit Inside(NcclUse& use) : Look(use) {
+      use_.back_.wait(lock_, [this] { return !use_.is_lent_; });
+    }
+  };
+
+  // For the thread that is inside, while a Launcher's makes its call, which may wait for other ranks: others may look
+  // while `rest` runs, but NCCL gets nothing from them.
+  void lend(const std::function<void()>& rest);
+  // Requires: a Look.
+  bool is_lent() const noexcept { return is_lent_; }
 
   // Aborts the channel, unless another thread is inside NCCL, which does it then.
   void break_channel() noexcept;
 
-  std::mutex mutex;                      // held by the thread that is inside NCCL; guards the next two
+  core::Mutex mutex;  // held by the thread that is inside NCCL, unless it has lent it; guards the next two
   Communicator* communicator = nullptr;  // null once it ends
   std::function<void()> abort;           // throws nothing; empty once the channel ends
 
  private:
   void abort_if_broken() noexcept;
 
+  bool is_lent_ = false;  // guarded by `mutex`
+  core::Condition back_;  // for moments: who lends it has a deadline
   // For this channel: those that share its first cause are aborted by whoever uses them. seq_cst, with `mutex`: who
   // sets it and finds the mutex held is seen by the holder, who looks after it has let go.
   std::atomic<bool> is_broken_{false};

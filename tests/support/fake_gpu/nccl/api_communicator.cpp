@@ -12,14 +12,8 @@ namespace {
 ncclResult_t begin_joining(const std::shared_ptr<Communicator>& communicator, ncclComm_t* handle,
                            std::function<void()> job) {
   require_cuda(fake_gpu_retain_device(communicator->device()), "no context");
-  const ncclComm_t own = add_communicator(communicator);
-  *handle = own;
-  auto undo = [communicator, handle, own] {
-    communicator->close();
-    remove_communicator(own);
-    *handle = nullptr;
-  };
-  return add_joining({communicator, std::move(job), undo});
+  *handle = add_communicator(communicator);
+  return add_joining({communicator, std::move(job)});
 }
 
 ncclResult_t init_rank(ncclComm_t* handle, int size, const ncclUniqueId& id, int rank, const Config& config,
@@ -111,23 +105,25 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newc
       // The parent is in progress, and the handle there at the end.
       require_cuda(fake_gpu_retain_device(child->device()), "no context");
       parent->perform([parent, child, color, key, newcomm, board = parent->next_child("split")] {
+        if (color == NCCL_SPLIT_NOCOLOR) {
+          child->close();
+          return child->join_split(*parent, board, color, key);
+        }
         try {
           child->join_split(*parent, board, color, key);
-        } catch (const Failure&) {
-          child->close();
+        } catch (const Failure& failure) {
+          child->set_state(failure.code);
+          *newcomm = add_communicator(child);
           throw;
         }
-        if (color == NCCL_SPLIT_NOCOLOR)
-          child->close();
-        else
-          *newcomm = add_communicator(child);
+        *newcomm = add_communicator(child);
       });
       return ncclInProgress;
     }
     auto job = [parent, child, color, key, board = parent->next_child("split")] {
       child->join_split(*parent, board, color, key);
     };
-    if (color == NCCL_SPLIT_NOCOLOR) return add_joining({parent, job, [] {}});
+    if (color == NCCL_SPLIT_NOCOLOR) return add_joining({parent, job});
     return begin_joining(child, newcomm, job);
   });
 }

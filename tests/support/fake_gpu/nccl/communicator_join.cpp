@@ -66,7 +66,10 @@ std::function<bool()> Communicator::given_up() const {
   return [this, before = waits_ended().load()] { return config_.blocking && waits_ended() != before; };
 }
 
+// As the job is called there.
 void Communicator::join(const std::string& identity, int rank, int size, const Communicator* parent) {
+  if (const auto code = call_log().enter("ncclCommInitRankFunc"))
+    fail(static_cast<ncclResult_t>(*code), "a communicator cannot be made");
   identity_ = identity;
   rank_ = rank;
   size_ = size;

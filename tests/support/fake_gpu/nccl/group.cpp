@@ -50,7 +50,8 @@ ncclResult_t begin(std::vector<Joining> joinings) {
   std::optional<Failure> first;
   for (size_t i = 0; i < joinings.size(); ++i) {
     if (!failures[i]) continue;
-    joinings[i].undo();
+    // As there, the handle stays, for an abort: ncclCommInitRankFunc(), init.cc, and no job has an `undo`.
+    if (!joinings[i].communicator->joined()) joinings[i].communicator->set_state(failures[i]->code);
     if (!first) first = failures[i];
   }
   if (first) throw *first;

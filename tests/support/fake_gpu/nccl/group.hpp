@@ -9,7 +9,6 @@ namespace fake_nccl {
 struct Joining {
   std::shared_ptr<Communicator> communicator;
   std::function<void()> job;
-  std::function<void()> undo;  // when a blocking job failed
 };
 
 void start_group();
