@@ -12,6 +12,7 @@ import pytest
 
 import col.run
 import processes
+from col.ray import theirs
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "src" / "examples" / "python"
 NOTEBOOK = EXAMPLES / "notebook" / "allreduce.ipynb"
@@ -206,12 +207,18 @@ def test_mypy_finds_nothing_in_the_examples_and_something_in_a_wrong_program(tmp
         "made.allreduce([1.0], types.AllReduceOptions())\n"
         "value: int = types.ReduceOp['SUM'].value\n"
         "value = types.ReduceOp.SUM.name\n"
-        "made.rank = 'first'\n",
+        "made.rank = 'first'\n"
+        "from col.ray.collective_group.torch_gloo_collective_group import TorchGLOOGroup\n"
+        "TorchGLOOGroup(2, 0, 'g').rank = 'first'\n"
+        "TorchGLOOGroup(2, 0)\n"
+        "import col.ray.collective_group.no_such\n",
         encoding="utf-8",
     )
+    named = tmp_path / "named.py"
+    named.write_text("\n".join(f"import col.ray.{name}" for name in theirs.MODULES) + "\nprint(col.ray.const.get_store_name('g'))\n")
     (tmp_path / "mypy.ini").write_text(MYPY)
     programs = [
-        *EXAMPLES.glob("*.py"), *EXAMPLES.glob("collective_in_ray/*.py"), *NOTEBOOK.parent.glob("*.py"), cells, rays, wrong
+        *EXAMPLES.glob("*.py"), *EXAMPLES.glob("collective_in_ray/*.py"), *NOTEBOOK.parent.glob("*.py"), cells, rays, wrong, named
     ]
     assert len(programs) >= 7
     answer = subprocess.run(
@@ -219,7 +226,8 @@ def test_mypy_finds_nothing_in_the_examples_and_something_in_a_wrong_program(tmp
         env={**os.environ, "MYPYPATH": os.environ["PYTHONPATH"]}, capture_output=True, text=True, timeout=240,
     )
     errors = [line for line in answer.stdout.splitlines() if ": error: " in line]
-    assert [line.split(": ")[0] for line in errors] == [f"wrong.py:{n}" for n in (3, 4, 5, 10, 11, 11)], answer.stdout + answer.stderr
+    wanted = [f"wrong.py:{n}" for n in (3, 4, 5, 10, 11, 11, 13, 13, 14, 15)]
+    assert [line.split(": ")[0] for line in errors] == wanted, answer.stdout + answer.stderr
 
 
 @pytest.mark.parametrize(

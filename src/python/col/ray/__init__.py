@@ -18,7 +18,7 @@ actors, register.py the place of col inside Ray's own modules, theirs.py Ray's o
 
 from __future__ import annotations
 
-from ..hints import TYPE_CHECKING, Any
+from ..hints import TYPE_CHECKING
 from . import theirs as theirs
 from .backend_registry import register_collective_backend
 from .collective import (
@@ -37,9 +37,9 @@ from .register import register, runtime_env
 from .types import Backend, ReduceOp
 
 if TYPE_CHECKING:
-    collective_group: Any
-    const: Any
-    util: Any
+    from . import collective_group as collective_group
+    from . import const as const
+    from . import util as util
 
 __all__ = [
     "Backend", "ReduceOp", "allgather", "allgather_multigpu", "allgather_refs", "allreduce", "allreduce_multigpu",

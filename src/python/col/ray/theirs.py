@@ -1,7 +1,7 @@
 """Modules of ray.util.collective whose names mean here what they mean there, because they touch no group: Ray's helpers and actors.
 
 They are made here, so that a program can import each by its name, and look a name up in Ray's module when it is asked for. The
-classes of groups among these names are col's.
+classes of groups among these names are col's. A stub of each (const.pyi, collective_group/) tells type checkers of it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from . import collective
 from .cluster import ray_module
 
 _OF_GROUPS = "collective_group"
-_MODULES = {
+MODULES = {
     "const": "Ray's names of actors and of environment variables. col itself reads none of them.",
     "util": "The actors in which Ray's own module keeps what a group is. col keeps no such actor.",
     _OF_GROUPS: "The classes of groups. Ray's base is Ray's; those of its backends are col's.",
@@ -42,7 +42,7 @@ def _looks_up(module: str) -> Callable[[str], Any]:
     return get
 
 
-for _name, _text in _MODULES.items():
+for _name, _text in MODULES.items():
     _parent, _, _last = f"{__package__}.{_name}".rpartition(".")
     _module = sys.modules[f"{_parent}.{_last}"] = type(sys)(f"{_parent}.{_last}", _text)
     _module.__dict__.update(__getattr__=_looks_up(_name), __path__=[])
