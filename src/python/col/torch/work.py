@@ -21,7 +21,8 @@ TorchWork: Any = getattr(dist, "Work", None) or torch._C._distributed_c10d.Work
 
 
 # Older versions of torch let go of the Python half of what they return to C++ (DDP's constructor, say), whose wait() then never
-# ends. So what nobody has waited for yet is kept here. C++ waits for one of the latest; the others, which a program does not wait
+# ends. So what nobody has waited for yet is kept here: of several tensors, such as those of all_reduce_coalesced() in a compiled
+# graph, until C++ has waited as often, once for each. C++ waits for one of the latest; the others, which a program does not wait
 # for, are kept only until they have ended.
 _not_waited_for: OrderedDict[Work, None] = OrderedDict()
 _LATEST = 64
@@ -132,6 +133,7 @@ class Work(TorchWork):
     ) -> None:
         super().__init__()
         self._works = works
+        self._waits = len(works)  # that C++ may make
         self._failure: Optional[BaseException] = None  # of those that have been let go of
         self._source = -1
         self._stream = stream
@@ -159,7 +161,9 @@ class Work(TorchWork):
             if self._failure is not None:
                 raise self._failure
         finally:
-            _not_waited_for.pop(self, None)
+            self._waits = self._waits - 1 if timeout == _NONE else 0
+            if self._waits <= 0:
+                _not_waited_for.pop(self, None)
         if timeout == _NONE:
             _last.work = self
         here = torch.cuda.current_stream(self._stream.device) if self._stream is not None else None
