@@ -18,10 +18,10 @@ _outputs = {}
 
 
 def outputs(backend, size):
-    """All programs in one launch: most of the time goes into importing torch."""
+    """All programs in one launch: most of the time goes into importing torch. One that hangs is ended once, for all its tests."""
     if (backend, size) not in _outputs:
         done = subprocess.run(
-            [os.environ["COLRUN"], "-n", str(size), sys.executable, "-W", "ignore", str(PROGRAMS), backend, *NAMES],
+            [os.environ["COLRUN"], "--timeout", "280", "-n", str(size), sys.executable, "-W", "ignore", str(PROGRAMS), backend, *NAMES],
             capture_output=True, text=True, timeout=300,
         )
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
