@@ -10,6 +10,8 @@ from ray.cluster_utils import Cluster
 
 CPUS = 8  # in Ray's books, over all nodes: so many actors that ask for one run at once
 NODE = {"include_dashboard": False, "object_store_memory": 256 << 20}
+# For a program that starts a Ray of its own: else it joins two_nodes() of a test beside it, or waits for one that was killed.
+ALONE = {"RAY_ADDRESS": "local"}
 
 
 @contextlib.contextmanager

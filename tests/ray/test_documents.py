@@ -6,12 +6,15 @@ import pathlib
 import subprocess
 import sys
 
+import clusters
+
 EXAMPLES = pathlib.Path(__file__).parents[2] / "src" / "examples" / "python"
 
 
 def run(script, *options, **environment):
     answer = subprocess.run(
-        [sys.executable, str(script), *options], env={**os.environ, **environment}, capture_output=True, text=True, timeout=200
+        [sys.executable, str(script), *options], env={**os.environ, **clusters.ALONE, **environment},
+        capture_output=True, text=True, timeout=200,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout.splitlines()

@@ -1,6 +1,7 @@
 """The examples that compare col with Ray's object store, small and without spaCy, as a reader would start them; and their
 parts, without Ray."""
 
+import os
 import pathlib
 import re
 import subprocess
@@ -11,6 +12,8 @@ import xml.etree.ElementTree
 
 import numpy as np
 import pytest
+
+import clusters
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "src" / "examples" / "python"
 SPACY_NER = EXAMPLES / "spacy_ner"
@@ -26,7 +29,8 @@ import train  # noqa: E402
 
 def example(script, *options):
     answer = subprocess.run(
-        [sys.executable, str(EXAMPLES / script), *map(str, options)], capture_output=True, text=True, timeout=120
+        [sys.executable, str(EXAMPLES / script), *map(str, options)], env={**os.environ, **clusters.ALONE},
+        capture_output=True, text=True, timeout=120,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout
