@@ -31,6 +31,11 @@ def finish(process):
     return process.returncode, out, err
 
 
+def lines(out):
+    """Those of a program. Torch 2.8's Gloo prints its own beside them."""
+    return [line for line in out.splitlines() if not line.startswith("[Gloo]")]
+
+
 def run(size, program, *options):
     """Its exit code, and what it wrote to stdout and stderr."""
     return finish(start(size, program, *options))

@@ -36,6 +36,8 @@ def test_the_same_on_col_as_on_gloo(name, size):
     assert name in found, done.stderr[-4000:]
     if VERSION < (2, 15) and isinstance(found[name], str):
         pytest.skip(found[name])
+    if VERSION == (2, 8) and name.startswith("fsdp2"):
+        pytest.skip("Gloo of torch 2.8 adds where FSDP averages: there is nothing to compare with")
     wanted, done = outputs("gloo", size)
     assert name in wanted, done.stderr[-4000:]
     # Two numbers have one sum; more of them depend on the order.

@@ -32,6 +32,7 @@ def compared(*options, code=0):
     return done
 
 
+@pytest.mark.skipif(torch.__version__.startswith("2.8."), reason="Gloo of torch 2.8 adds where FSDP averages, which ends it")
 def test_a_table_a_picture_and_a_file(tmp_path):
     file, picture = tmp_path / "all.json", tmp_path / "all.html"
     out = compared("-n", "2", "--sizes", "8,1000", "--parameters", "1000", "--json", str(file), "--picture", str(picture),

@@ -17,7 +17,7 @@ def printed(size, *arguments):
         capture_output=True, text=True, timeout=processes.LIMIT,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return processes.lines(done.stdout)
 
 
 @pytest.mark.parametrize("size", [1, 2])

@@ -77,7 +77,7 @@ def test_calls_of_its_groups(path, tmp_path, size):
          *(["compile"] if compiles else [])],
         capture_output=True, text=True, timeout=2 * processes.LIMIT, env={**os.environ, "PYTHONPATH": path, "VLLM_PLUGINS": "col"})
     assert done.returncode == 0, done.stderr[-4000:]
-    assert sorted(done.stdout.splitlines()) == [f"rank {rank} good" for rank in range(size)]
+    assert sorted(processes.lines(done.stdout)) == [f"rank {rank} good" for rank in range(size)]
 
 
 TYPED = """
