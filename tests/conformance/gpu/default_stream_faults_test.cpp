@@ -2,6 +2,7 @@
 // meanwhile. To ask for that would spoil the capture: calls say so before, and what is in flight waits.
 #include <cuda.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -174,13 +175,17 @@ TEST_CASE("gpu default stream: no stream is put before it or after it beside a c
 }
 
 TEST_CASE("gpu default stream: what is copied through the host is refused, or copied back after the capture", "[gpu]") {
-  check_good(run_gpu_ranks({.backend = Backend::shm}, [](Group& group, int gpu) {
+  std::atomic<bool> captures{false};
+  check_good(run_gpu_ranks({.backend = Backend::shm}, [&](Group& group, int gpu) {
     const Array data(gpu, Values(kAFew, 1)), out(gpu, kAFew, 0);
     group.allreduce(data, out);
     out.set(Values(kAFew, 0));
+    // Comes to the call when rank 0 captures already: else the call might end before.
+    if (group.rank() != 0) expect_soon("rank 0 does not capture", [&] { return captures.load(); });
     Work work = group.iallreduce(data, out);
-    {
+    if (group.rank() == 0) {
       BlockingCapture capture;
+      captures = true;
       expect_refused([&] { group.allreduce(data, out); });
       const std::size_t before = fake_gpu_calls("cuStreamIsCapturing");
       for (const Deadline deadline = Deadline::after(kDeadline); fake_gpu_calls("cuStreamIsCapturing") < before + 10;) {
