@@ -244,7 +244,7 @@ void check_combinations(const tools::Values& values) {
     if (values.has(one) && values.has(other))
       throw UsageError("{} and {} exclude each other; give one of them", one, other);
   }
-  // What decides which cases are run; the planted bugs of --self-test have a seed, too.
+  // These decide which cases are run; the planted bugs of --self-test have a seed, too.
   std::vector<std::string_view> planted = {"--quick", "--full", "--soak", "--backend", "--device",
                                            "--np",    "--only", "--skip", "--algo",    "--faults"};
   std::vector<std::string_view> selecting = planted, all;

@@ -69,7 +69,7 @@ struct Given {
   std::string text;     // of a flag: "1" or "0"
 };
 
-// What was given for each row, before it is interpreted. Options go by any of their names, which must be one of a row.
+// The texts given for each row, before they are read. Options go by any of their names, which must be one of a row.
 class Values {
  public:
   // `rows` must outlive it.

@@ -35,7 +35,7 @@ constexpr auto kEntries = [] {
 
 // A root that folds alone holds up no more than this many.
 constexpr int kFewRanks = 4;
-// What goes from or to one rank is cut so that both sides work at the same time.
+// Data from or to one rank is cut so that both sides work at the same time.
 constexpr std::size_t kRootedParts = 8;
 
 }  // namespace

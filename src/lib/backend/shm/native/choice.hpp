@@ -13,7 +13,7 @@
 
 namespace col::shm_backend {
 
-// What the backend does by itself.
+// All that the backend does by itself.
 std::span<const NativeEntry> native_entries() noexcept;
 
 struct Choice {
@@ -25,7 +25,7 @@ struct Choice {
 // `bytes`: of the vector, or of the longest block.
 Choice choose(const Request& request, std::size_t bytes, int size, const Tuning& tuning);
 
-// Which way a call would take, in words.
+// The way that a call would take, in words.
 std::string how(const Request& request, int size, const Tuning& tuning);
 
 }  // namespace col::shm_backend

@@ -106,7 +106,7 @@ class Collectives {
   }
   void end_head() noexcept;
   void want_next_part() const noexcept;
-  // Whether it has come after another moment. Else it is what this rank waits for.
+  // True if it has come after another moment. Else it is what this rank waits for.
   [[gnu::noinline]] bool look_on(const Awaited& awaited) noexcept;
   [[gnu::noinline]] bool have_all_done(std::uint64_t step) noexcept;
   int looks() const noexcept;

@@ -83,7 +83,7 @@ bool Collectives::look_on(const Awaited& awaited) noexcept {
   return false;
 }
 
-// Whether all others have told done(step) or a later one.
+// True if all others have told done(step) or a later one.
 bool Collectives::have_all_done(std::uint64_t step) noexcept {
   std::uint64_t least = ~std::uint64_t{0};
   for (int peer = 0; peer < size_; ++peer) {

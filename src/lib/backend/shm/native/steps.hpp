@@ -149,7 +149,7 @@ struct Round {
   }
 };
 
-// What a rank does in a collective, before its steps have numbers: the same for all calls of one kind.
+// A rank's part in a collective, before its steps have numbers: the same for all calls of one kind.
 struct Way {
   constexpr Way() = default;
   constexpr Way(const Pattern& of, const Shape& shape, std::uint64_t how_many) noexcept
