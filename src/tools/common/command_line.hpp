@@ -75,7 +75,7 @@ class Values {
   // `rows` must outlive it.
   explicit Values(const Rows& rows) : rows_(&rows), values_(rows.size()) {}
 
-  // Of sources in ascending order. Values of a row that repeats add up, each text once; else the last source counts.
+  // Sources come in ascending order. Values of a row that repeats add up, each text once; else the last source counts.
   // Throws UsageError if an option that takes one value already has one from this source.
   void add(const OptionRow& row, Given given);
   void erase(std::string_view name) { values_[index(name)].clear(); }
@@ -90,7 +90,7 @@ class Values {
   const Given* find(std::string_view name) const { return has(name) ? &all(name).back() : nullptr; }
   // The first of them that a source has set; null if there is none.
   const Given* first_of(const std::vector<std::string_view>& names) const;
-  // Whether a flag is on.
+  // True if a flag is on.
   bool is_on(std::string_view name) const { return has(name) && all(name).back().text == "1"; }
 
  private:

@@ -44,7 +44,7 @@ auto becomes(Place& place, Place result) {
   return [&place, result](Word&, Word&) { place = result; };
 }
 
-// What `parse(text)` returns; if that is nothing, the option takes `what`.
+// Returns `parse(text)`; if that is nothing, the error says that the option takes `what`.
 template <class Parse>
 auto parsed_by(Parse parse, std::string_view what) {
   return [=](Word& option, Word& text) {

@@ -135,7 +135,7 @@ class Parser {
     return marked((setting.given.text == "1" ? "--" : "--no-") + key);
   }
 
-  // What belongs to no option. Throws UsageError for what looks like one.
+  // Returns the words that belong to no option. Throws UsageError for one that looks like an option.
   std::vector<std::string> rest_of(const std::vector<std::string>& arguments) const {
     std::vector<std::string> rest = app_.remaining();
     if (!rest.empty() && rest.back() == kEnd) rest.pop_back();

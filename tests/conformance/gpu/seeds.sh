@@ -23,9 +23,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 run_seed() {  # run_seed SEED FORM
-  local seed=$1 form=$2 pids=() number code bad=0
+  local seed=$1 form=$2 pids=() number code bad=0 cases='~gpu fold: *'
+  [ "$form" = on ] || cases="~[blocking]$cases"
   for number in "${!programs[@]}"; do
-    COL_NCCL_BLOCKING=$form FAKE_GPU_SEED=$seed timeout $limit "${programs[number]}" '~gpu fold: *' \
+    COL_NCCL_BLOCKING=$form FAKE_GPU_SEED=$seed timeout $limit "${programs[number]}" "$cases" \
       >"$work/$seed.$form.$number" 2>&1 &
     pids+=($!)
   done

@@ -114,7 +114,7 @@ TEST_CASE("arguments: values are where they are needed and nowhere else", "[colr
   CHECK(complaint("-prepend-rank=3 a") == "-prepend-rank takes no value");
   CHECK(complaint("-n -l a") == "-n needs a value: -n N");
   CHECK(complaint("-np --np=3 a") == "-np needs a value: -np N");
-  // What only looks like something else is a value, or belongs to the program, unchanged.
+  // A word that only looks like something else is a value, or belongs to the program, unchanged.
   CHECK(spec("-x A=-n=4 --ssh --x=y --label-format=-np=3 p --np= -n=3 -np").nodes.ssh == Words{"--x=y"});
   CHECK(spec("-xA=-n=4 p").environment.set == Words{"A=-n=4"});
   CHECK(spec("-x=A==b p").environment.set == Words{"A==b"});
