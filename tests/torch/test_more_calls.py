@@ -18,6 +18,7 @@ import members
 from test_beside import LIMIT, ORDERS, has_it, joined, on_fresh, own
 
 CAN_SHRINK = hasattr(dist, "shrink_group") and has_it()
+BACKEND_OPTIONS = getattr(getattr(torch._C._distributed_c10d, "Backend", None), "Options", None)
 needs_shrink = pytest.mark.skipif(not CAN_SHRINK, reason="this torch has no shrink_group, or none for a backend in Python")
 
 
@@ -30,6 +31,25 @@ def summed(group, value=1.0):
     x = torch.full((100,), value)
     dist.all_reduce(x, group=group)
     return x[0].item()
+
+
+# ---- What torch makes a group like this one from
+
+
+def options(rank, size, store, backend):
+    joined(rank, size, store, backend)
+    made = dist.group.WORLD._get_backend(torch.device("cpu")).options
+    assert (made._timeout, made.backend) == (LIMIT, "col") and isinstance(made.group_name, str)
+    made.global_ranks_in_group = [0]  # as torch writes into the options of a backend that it takes for its Gloo
+    again = dist.new_group([0], pg_options=made)
+    assert rank != 0 or summed(again) == 1
+    return True
+
+
+@pytest.mark.skipif(BACKEND_OPTIONS is None, reason="this torch has no options of backends")
+@pytest.mark.parametrize("backend", ["col", *(ORDERS if has_it() else [])])
+def test_options(backend):
+    assert on_fresh(2, options, backend) == [True] * 2
 
 
 # ---- split_group
@@ -53,8 +73,6 @@ def split(rank, size, store, backend):
     if rank < 2:
         inner = dist.split_group(some, [[1], [0]])
         assert summed(some) == 2 and summed(inner) == 1
-    options = dist.group.WORLD._get_backend(torch.device("cpu")).options
-    assert options._timeout == LIMIT and options.backend == "col"
     dist.destroy_process_group(mine)
     assert summed(None) == 3
     dist.destroy_process_group()

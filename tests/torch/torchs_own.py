@@ -43,18 +43,22 @@ def stand_in_for_gloo(dist) -> None:
         return
     from types import SimpleNamespace
 
-    def create(store, rank, size, timeout):
-        from col.torch.process_group import create
+    from col.torch.process_group import ProcessGroup, create
 
-        is_default = not dist.is_initialized()
-        return create(
-            SimpleNamespace(
-                store=store, group_rank=rank, group_size=size, timeout=timeout, group_id=str(c10d._group_count),
-                global_ranks_in_group=[] if is_default else list(range(size)),
+    class OnCol(type):
+        def __instancecheck__(cls, group):  # torch 2.8 asks what it has got
+            return isinstance(group, ProcessGroup)
+
+        def __call__(cls, store, rank, size, timeout):
+            is_default = not dist.is_initialized()
+            return create(
+                SimpleNamespace(
+                    store=store, group_rank=rank, group_size=size, timeout=timeout, group_id=str(c10d._group_count),
+                    global_ranks_in_group=[] if is_default else list(range(size)),
+                )
             )
-        )
 
-    c10d.ProcessGroupGloo = create
+    c10d.ProcessGroupGloo = OnCol("ProcessGroupGloo", (), {})
     c10d._create_process_group_wrapper = lambda wrapped_pg, **_: wrapped_pg  # it makes another Gloo for itself
 
 

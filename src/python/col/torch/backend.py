@@ -15,7 +15,12 @@ import torch
 from ..errors import Unavailable
 
 BASE: Any = getattr(torch._C._distributed_c10d, "Backend", None)
-OPTIONS: Any = getattr(BASE, "Options", None)
+OPTIONS: Any = getattr(BASE, "Options", object)
+
+
+class Options(OPTIONS):
+    """torch's own. A class in Python has room for what torch's Python writes there, as a name, and torch 2.8's C++ has no place for."""
+
 
 # Names by which C++ asks, beside those of the class in Python.
 _MORE = (

@@ -19,7 +19,7 @@ import torch.distributed as dist
 from .. import _col
 from ..errors import InvalidArgument, Unavailable
 from . import layout
-from .backend import OPTIONS, is_beside, stand_in_of
+from .backend import OPTIONS, Options, is_beside, stand_in_of
 from .meeting import Job
 from .memory import Memory
 from .pair import Pair
@@ -43,7 +43,7 @@ def create(options: Any, backend_options: Any = None) -> Any:
 
     Beside another backend, what it returns is one device's backend of torch's own group.
     """
-    if backend_options is not None and type(backend_options) is not OPTIONS:
+    if backend_options is not None and type(backend_options) not in (OPTIONS, Options):
         raise InvalidArgument(f"backend 'col' has no options: leave out {type(backend_options).__name__}")
     let_go_of_ended_groups()  # here, as torch 1 tells a group nothing of its end
     group = _create(options)
@@ -190,7 +190,7 @@ class ProcessGroup(dist.ProcessGroup):
     @property
     def options(self) -> Any:
         """The timeout and the name, from which torch makes a group like this one."""
-        options = OPTIONS("col", timedelta(seconds=self._timeout))
+        options = Options("col", timedelta(seconds=self._timeout))
         options.group_name = self._group_name
         return options
 
