@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -28,17 +29,18 @@ namespace {
 using tools::exit_code::kLauncher;
 
 constexpr std::chrono::seconds kJobTime{60};
-constexpr std::size_t kMaxJobBytes = 16 * 1024 * 1024;
 
-// What was read up to the end of the job's line, and what came with it.
 struct Beginning {
-  std::string job, rest;
+  AgentJob job;
+  std::string rest;  // that came with it
 };
 
 Beginning read_job() {
   const auto latest = core::Clock::now() + kJobTime;
-  std::string text;
-  while (text.find('\n') == std::string::npos) {
+  std::string begun;
+  for (;;) {
+    if (const auto size = agent_job_size(begun))
+      return {parse_agent_job(std::string_view(begun).substr(0, *size)), begun.substr(*size)};
     pollfd input{STDIN_FILENO, POLLIN, 0};
     if (core::poll_for({&input, 1}, latest - core::Clock::now()) == 0)
       throw LaunchError(kLauncher, "no job came on stdin within {} s", kJobTime.count());
@@ -46,11 +48,8 @@ Beginning read_job() {
     const ssize_t length = ::read(STDIN_FILENO, buffer, sizeof buffer);
     if (length < 0 && errno == EINTR) continue;
     if (length <= 0) throw LaunchError(kLauncher, "stdin ended before a job came; --agent is for colrun itself");
-    text.append(buffer, static_cast<std::size_t>(length));
-    if (text.size() > kMaxJobBytes) throw LaunchError(kLauncher, "the job that came on stdin is too long");
+    begun.append(buffer, static_cast<std::size_t>(length));
   }
-  const std::size_t end = text.find('\n');
-  return {text.substr(0, end), text.substr(end + 1)};
 }
 
 void enter(const std::string& directory) {
@@ -68,7 +67,7 @@ void enter(const std::string& directory) {
 int run_agent(std::span<char> title) {
   ensure_standard_descriptors();
   Beginning beginning = read_job();
-  AgentJob job = parse_agent_job(beginning.job);
+  AgentJob& job = beginning.job;
   enter(job.directory);
   for (const std::string& assignment : job.environment) {
     const std::size_t equals = assignment.find('=');

@@ -7,13 +7,16 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "json/json_fields.hpp"
+#include "json/packed_json.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/launch.hpp"
+#include "launch/nodes/wire.hpp"
 #include "launch/processes/descriptors.hpp"
 #include "support/catch.hpp"
 #include "support/jumping_time.hpp"
@@ -59,22 +62,24 @@ JobSpec full_spec() {
   return spec;
 }
 
-std::string text_of(const JobSpec& spec, const HostSpec& host = {.name = "bob", .slots = 5, .node_rank = 3}) {
+std::string bytes_of(const JobSpec& spec, const HostSpec& host = {.name = "bob", .slots = 5, .node_rank = 3}) {
   Rendezvous meeting;
   meeting.id = "run";
   meeting.secret = "sesame";
   meeting.timeout = Milliseconds(12'000);
   for (const Program& program : spec.programs) meeting.program_ranks.push_back(program.ranks);
-  return agent_job_text(spec, meeting, host, 4711);
+  return agent_job_bytes(spec, meeting, host, 4711);
 }
 
 }  // namespace
 
 TEST_CASE("agent job: all that a launcher on another host needs arrives as it was", "[launch]") {
   const JobSpec spec = full_spec();
-  const std::string text = text_of(spec);
-  CHECK(text.find('\n') == std::string::npos);
-  const AgentJob job = parse_agent_job(text);
+  const std::string bytes = bytes_of(spec);
+  for (const std::size_t begun : {std::size_t{0}, std::size_t{5}, bytes.find('\n') + 3, bytes.size() - 1})
+    CHECK_FALSE(agent_job_size(std::string_view(bytes).substr(0, begun)));
+  CHECK(agent_job_size(bytes + "the ranks' input") == bytes.size());
+  const AgentJob job = parse_agent_job(bytes);
   // All that is in the lists of fields, which have all members but those that stay.
   JobSpec expected = spec;
   expected.programs[0].ranks = 5;
@@ -103,10 +108,10 @@ TEST_CASE("agent job: the lines of a single rank are joined with nobody's, on wh
   meeting.remotes = {far};
   meeting.program_ranks = {1};
   CHECK_FALSE(has_one_rank(spec, meeting));
-  CHECK(parse_agent_job(agent_job_text(spec, meeting, far, 4711)).spec.output.joined);
+  CHECK(parse_agent_job(agent_job_bytes(spec, meeting, far, 4711)).spec.output.joined);
   spec.programs[0].ranks = 0;
   CHECK(has_one_rank(spec, meeting));
-  CHECK_FALSE(parse_agent_job(agent_job_text(spec, meeting, far, 4711)).spec.output.joined);
+  CHECK_FALSE(parse_agent_job(agent_job_bytes(spec, meeting, far, 4711)).spec.output.joined);
   spec.programs[0].ranks = 1;
   CHECK_FALSE(has_one_rank(spec, {.alone = false, .max_nodes = 2}));  // one on each node, without ssh
 }
@@ -114,7 +119,7 @@ TEST_CASE("agent job: the lines of a single rank are joined with nobody's, on wh
 TEST_CASE("agent job: with several programs each has its own number of ranks", "[launch]") {
   JobSpec spec = full_spec();
   spec.programs = {{.command = {"a"}, .ranks = 1}, {.command = {"b"}, .ranks = 3}};
-  const AgentJob job = parse_agent_job(text_of(spec, {.name = "bob", .slots = 4}));
+  const AgentJob job = parse_agent_job(bytes_of(spec, {.name = "bob", .slots = 4}));
   REQUIRE(job.spec.programs.size() == 2);
   CHECK(job.spec.programs[0].ranks == 1);
   CHECK(job.spec.programs[1].ranks == 3);
@@ -123,14 +128,14 @@ TEST_CASE("agent job: with several programs each has its own number of ranks", "
 TEST_CASE("agent job: arguments that are no UTF-8 arrive as they were", "[launch]") {
   JobSpec spec = full_spec();
   spec.programs[0].command = {"./train", "caf\xe9"};
-  CHECK(parse_agent_job(text_of(spec)).spec.programs[0].command == spec.programs[0].command);
+  CHECK(parse_agent_job(bytes_of(spec)).spec.programs[0].command == spec.programs[0].command);
 }
 
 TEST_CASE("agent job: of the environment what col and its kin read goes along, no secrets and no ranks", "[launch]") {
   for (const char* name :
        {"COL_TEST_A", "COL_RDZV_TOKEN", "COL_STORE_TOKEN", "COL_RANK", "NCCL_TEST_A", "OTHER_TEST_A"})
     ::setenv(name, "x", 1);
-  const AgentJob job = parse_agent_job(text_of(full_spec()));
+  const AgentJob job = parse_agent_job(bytes_of(full_spec()));
   for (const char* name :
        {"COL_TEST_A", "COL_RDZV_TOKEN", "COL_STORE_TOKEN", "COL_RANK", "NCCL_TEST_A", "OTHER_TEST_A"})
     ::unsetenv(name);
@@ -146,22 +151,32 @@ TEST_CASE("agent job: of the environment what col and its kin read goes along, n
 }
 
 TEST_CASE("agent job: what is no job is refused in one line", "[launch]") {
-  const json good = json::parse(text_of(full_spec()));
-  std::vector<std::string> texts = {"", "x", "[]", "3", "{}", "{\"version\":1}", good.dump().substr(0, 100)};
+  const std::string bytes = bytes_of(full_spec());
+  const std::string version = bytes.substr(0, bytes.find('\n') + 1);
+  const auto job_of = [&](const json& job) { return version + frames::frame_of(col::core::packed(job)); };
+  const json good = col::core::unpacked(std::string_view(bytes).substr(version.size() + frames::kHeadBytes), "the job");
+  std::vector<std::string> texts = {"",
+                                    "x\n",
+                                    "[]\n",
+                                    "3\n",
+                                    "{}\n",
+                                    "{\"version\":[]}\n",
+                                    bytes.substr(0, 100),
+                                    bytes + "x",
+                                    version + "\x7f\x00\x00\x00"};
   for (const char* const part : {"", "/job", "/job/inspect"}) {
     const json::json_pointer place(part);
     for (const auto& [name, kept] : good.at(place).items()) {
       json without = good;
       without.at(place).erase(name);
-      texts.push_back(without.dump());
+      texts.push_back(job_of(without));
       json other = good;
       other.at(place)[name] = json::array({json::array()});
-      texts.push_back(other.dump());
+      texts.push_back(job_of(other));
     }
   }
   for (const auto& [where, value] :
-       std::vector<std::pair<json::json_pointer, json>>{{"/version"_json_pointer, 1},
-                                                        {"/job/programs"_json_pointer, json::array()},
+       std::vector<std::pair<json::json_pointer, json>>{{"/job/programs"_json_pointer, json::array()},
                                                         {"/job/programs/0/ranks"_json_pointer, 0},
                                                         {"/job/programs/0/ranks"_json_pointer, kMaxRanks + 1},
                                                         {"/job/binding/to"_json_pointer, 99},
@@ -170,13 +185,21 @@ TEST_CASE("agent job: what is no job is refused in one line", "[launch]") {
                                                         {"/job/programs/0/command"_json_pointer, json::array()}}) {
     json wrong = good;
     wrong[where] = value;
-    texts.push_back(wrong.dump());
+    texts.push_back(job_of(wrong));
   }
   for (const std::string& text : texts) {
     INFO(text.substr(0, 200));
     const std::string why = col::test::refusal_of(125, [&] { parse_agent_job(text); });
     CHECK_FALSE(why.empty());
     CHECK(why.find('\n') == std::string::npos);
+  }
+}
+
+TEST_CASE("agent job: another version of colrun is named, that which sent a line of JSON alone, too", "[launch]") {
+  for (const char* line :
+       {R"({"version":1})", R"({"directory":"/","version":6,"job":{}})", R"({"version":8,"new":1})"}) {
+    const std::string why = col::test::refusal_of(125, [&] { (void)agent_job_size(line + std::string("\n")); });
+    CHECK(why == "the hosts have different versions of colrun; install the same one");
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "json/packed_json.hpp"
 #include "launch/nodes/agent_job.hpp"
 #include "launch/nodes/node_messages.hpp"
 #include "launch/nodes/wire.hpp"
@@ -26,8 +27,15 @@ using col::tools::UniqueFd;
 using nlohmann::json;
 using namespace col::launch;
 using namespace col::test;
+using frames::frame_of;
 
 namespace {
+
+std::vector<json> received(Wire& wire) {
+  std::vector<json> messages;
+  while (auto message = wire.next()) messages.push_back(*std::move(message));
+  return messages;
+}
 
 // A wire, and the other end of its socket in the hands of the test.
 struct Line {
@@ -44,9 +52,8 @@ struct Line {
     while (!text.empty() && !wire.broken()) {
       const ssize_t written = ::send(peer.get(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
       if (written > 0) text.erase(0, static_cast<std::size_t>(written));
-      for (json& message : wire.receive()) messages.push_back(std::move(message));
+      for (json& message : received(wire)) messages.push_back(std::move(message));
     }
-    for (json& message : wire.receive()) messages.push_back(std::move(message));
     return messages;
   }
   std::string read_some() {
@@ -67,28 +74,46 @@ std::string line_of(std::size_t bytes) {
 
 }  // namespace
 
-TEST_CASE("wire: a message is one line of JSON, and comes as it was sent", "[launch]") {
+TEST_CASE("wire: a message comes as it was sent, between strangers and between those that trust each other",
+          "[launch]") {
   auto [left, right] = Line::make();
   Wire one(std::move(left)), other(std::move(right));
   const std::vector<json> messages = {{{"say", "hello"}, {"n", -3}, {"list", {1, 2.5, nullptr, "ä\n\"\\"}}},
                                       json::object(),
                                       {{"text", std::string("\0x", 2)}}};
-  CHECK(one.all_sent());
-  for (const json& message : messages) one.send(message);
-  CHECK(one.all_sent());
-  CHECK(other.receive() == messages);
-  CHECK(other.receive().empty());
-  other.send({{"back", true}});
-  CHECK(one.receive() == std::vector<json>{{{"back", true}}});
+  for (const bool trusts : {false, true}) {
+    if (trusts) one.trust(), other.trust();
+    CHECK(one.all_sent());
+    for (const json& message : messages) one.send(message);
+    CHECK(one.all_sent());
+    CHECK(received(other) == messages);
+    CHECK(received(other).empty());
+    other.send({{"back", true}});
+    CHECK(received(one) == std::vector<json>{{{"back", true}}});
+  }
   CHECK_FALSE(one.broken());
   CHECK_FALSE(other.broken());
 }
 
-TEST_CASE("wire: text that is no UTF-8 is sent with the bytes replaced that are none", "[launch]") {
+TEST_CASE("wire: who comes to trust the other side reads frames behind the line that has told", "[launch]") {
+  Line line;
+  const std::string text = "{\"say\":\"welcome\"}\n" + frame_of(col::core::packed(json{{"say", "start"}}));
+  REQUIRE(::send(line.peer.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
+  CHECK(line.wire.next() == json{{"say", "welcome"}});
+  line.wire.trust();
+  CHECK(line.wire.next() == json{{"say", "start"}});
+  CHECK_FALSE(line.wire.next());
+  CHECK_FALSE(line.wire.broken());
+}
+
+TEST_CASE("wire: of text that is no UTF-8 a stranger gets the bytes replaced, who is trusted all of them", "[launch]") {
   auto [left, right] = Line::make();
   Wire one(std::move(left)), other(std::move(right));
   one.send({{"text", "a\xff"}});
-  CHECK(other.receive() == std::vector<json>{{{"text", "a\uFFFD"}}});
+  CHECK(received(other) == std::vector<json>{{{"text", "a\uFFFD"}}});
+  one.trust(), other.trust();
+  one.send({{"text", "a\xff"}});
+  CHECK(received(other) == std::vector<json>{{{"text", "a\xff"}}});
 }
 
 TEST_CASE("wire: half lines wait for their rest", "[launch]") {
@@ -109,15 +134,52 @@ TEST_CASE("wire: what is no JSON object breaks the connection, what came before 
     CHECK(line.feed("{\"a\":1}\n" + garbage + "\n{\"b\":2}\n") == std::vector<json>{{{"a", 1}}});
     CHECK(line.wire.broken());
     CHECK_THAT(line.wire.why_broken(), Catch::Contains("something else than col's launchers"));
-    CHECK(line.wire.receive().empty());
+    CHECK(received(line.wire).empty());
     line.wire.send({{"x", 1}});
     CHECK(line.read_some().empty());
     CHECK(line.wire.all_sent());
   }
 }
 
-TEST_CASE("wire: a stranger's line is short, and ends the connection when it is not", "[launch]") {
-  SECTION("without an end") {
+TEST_CASE("wire: half frames wait for their rest", "[launch]") {
+  Line line;
+  line.wire.trust();
+  const std::string frame = frame_of(col::core::packed(json{{"a", std::string(300, 'x')}}));
+  for (const char byte : frame.substr(0, frame.size() - 1)) REQUIRE(line.feed(std::string(1, byte)).empty());
+  CHECK(line.feed(frame.substr(frame.size() - 1) + frame + frame.substr(0, 2)).size() == 2);
+  CHECK(line.feed(frame.substr(2)).size() == 1);
+  CHECK_FALSE(line.wire.broken());
+}
+
+TEST_CASE("wire: a frame that is no message breaks the connection, what came before counts", "[launch]") {
+  const std::string good = frame_of(col::core::packed(json{{"a", 1}}));
+  const std::string deep = std::string(1000, '\x91') + '\x01';
+  const std::string bytes_of_no_json(
+      "\x81\xa1"
+      "a\xc4\x01x",
+      6),
+      not_finite(
+          "\x81\xa1"
+          "a\xca\x7f\xc0\x00\x00",
+          8);
+  for (const std::string& wrong :
+       {frame_of(""), frame_of(col::core::packed(json::array({1}))), frame_of(col::core::packed(json("text"))),
+        frame_of(deep), frame_of("\xdd\xff\xff\xff\xff"), frame_of("\x81\x01\x01"),
+        frame_of(std::string("\x80\x00", 2)), frame_of(bytes_of_no_json), frame_of(not_finite),
+        std::string("{\"a\":1}\n"), std::string("GET / HTTP/1.1\r"),
+        frame_of(col::core::packed(json{{"a", "long"}}).substr(0, 5))}) {
+    INFO("'" << wrong << "'");
+    Line line;
+    line.wire.trust();
+    CHECK(line.feed(good + wrong + good) == std::vector<json>{{{"a", 1}}});
+    CHECK_THAT(line.wire.why_broken(), Catch::StartsWith("it sent something else than col's launchers do"));
+    line.wire.send({{"x", 1}});
+    CHECK(line.read_some().empty());
+  }
+}
+
+TEST_CASE("wire: what is too long ends the connection before memory is taken for it", "[launch]") {
+  SECTION("a stranger's line without an end") {
     Line line;
     CHECK(line.feed(std::string(2 * Wire::kMaxStranger, 'x')).empty());
     CHECK_THAT(line.wire.why_broken(), Catch::Contains("too long"));
@@ -135,8 +197,16 @@ TEST_CASE("wire: a stranger's line is short, and ends the connection when it is 
   SECTION("one who is trusted may send more") {
     Line line;
     line.wire.trust();
-    CHECK(line.feed(line_of(20 * Wire::kMaxStranger)).size() == 1);
+    CHECK(line.feed(frame_of(col::core::packed(json{{"a", std::string(20 * Wire::kMaxStranger, 'x')}}))).size() == 1);
     CHECK_FALSE(line.wire.broken());
+  }
+  SECTION("but not without end") {
+    Line line;
+    line.wire.trust();
+    std::string head(frames::kHeadBytes, '\0');
+    frames::put_head(head, Wire::kMaxFrame + 1);
+    CHECK(line.feed(head).empty());
+    CHECK_THAT(line.wire.why_broken(), Catch::Contains("too long"));
   }
 }
 
@@ -160,7 +230,7 @@ TEST_CASE("wire: the end of the connection is told once all that came is deliver
   const std::string text = "{\"a\":1}\n{\"half\":";
   REQUIRE(::send(line.peer.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
   line.peer.reset();
-  CHECK(line.wire.receive() == std::vector<json>{{{"a", 1}}});
+  CHECK(received(line.wire) == std::vector<json>{{{"a", 1}}});
   CHECK(line.wire.broken());
   CHECK(line.wire.why_broken() == "the connection was closed");
   line.wire.send({{"b", 2}});
@@ -276,12 +346,6 @@ TEST_CASE("node messages: an IPv6 address stands in brackets in a URL", "[launch
 
 namespace {
 
-std::string frame(std::string_view bytes) {
-  std::string text(input_frames::kHeadBytes, '\0');
-  input_frames::put_head(text, bytes.size());
-  return text.append(bytes);
-}
-
 // A launcher's end of the way, and the one whose launcher starts it.
 struct Way {
   explicit Way(const std::string& begun = {}) : link(from_head.read.get(), begun, true) {
@@ -330,23 +394,23 @@ TEST_CASE("head link: ranks read what is in the frames, however these are cut, a
   CAPTURE(seed);
   std::mt19937 random(seed);
   const auto below = [&](std::size_t limit) { return random() % limit; };
-  std::string bytes, frames;
+  std::string bytes, stream;
   while (bytes.size() < 1'000'000) {
-    std::string piece(1 + below(input_frames::kMaxBytes), '\0');
+    std::string piece(1 + below(kMaxInputBytes), '\0');
     for (char& byte : piece) byte = static_cast<char>(random());
     bytes += piece;
-    frames += frame(piece);
+    stream += frame_of(piece);
   }
-  frames += frame("");
+  stream += frame_of("");
   std::size_t sent = below(100'000);
-  Way way(frames.substr(0, sent));
+  Way way(stream.substr(0, sent));
   std::string got;
   while (!way.at_end) {
-    sent += way.send(std::string_view(frames).substr(sent, 1 + below(100'000)));
+    sent += way.send(std::string_view(stream).substr(sent, 1 + below(100'000)));
     REQUIRE(way.work());
     got += way.take();
   }
-  CHECK(sent == frames.size());
+  CHECK(sent == stream.size());
   CHECK(got == bytes);
   CHECK(way.work());  // the input's end is not the other launcher's
   way.from_head.write.reset();
@@ -355,7 +419,7 @@ TEST_CASE("head link: ranks read what is in the frames, however these are cut, a
 
 TEST_CASE("head link: while ranks do not read no more is taken, and the end of the way is seen", "[launch]") {
   Way way;
-  const std::string full = frame(std::string(input_frames::kMaxBytes, 'x'));
+  const std::string full = frame_of(std::string(kMaxInputBytes, 'x'));
   std::size_t sent = 0, all = 0;
   do {
     sent = way.send(full.substr(all % full.size()));
@@ -369,7 +433,7 @@ TEST_CASE("head link: while ranks do not read no more is taken, and the end of t
 
 TEST_CASE("head link: what nobody reads any more is thrown away", "[launch]") {
   Way way;
-  const std::string some = frame(std::string(30'000, 'x'));
+  const std::string some = frame_of(std::string(30'000, 'x'));
   for (int count = 0; count < 5; ++count) {
     REQUIRE(way.send(some) == some.size());
     REQUIRE(way.work());

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <col/proof.hpp>
+#include "json/packed_json.hpp"
 
 #include "launch/nodes/node_messages.hpp"
 #include "launch/report/report_json.hpp"
@@ -52,29 +53,37 @@ struct Talk {
   std::vector<LinkEvent> shake_hands(const std::string& secret) {
     const std::string nonce = hello().at("nonce");
     const auto subject = node_proof_subject("run", "abc", nonce);
-    return hear({{"say", "welcome"}, {"proof", col::make_proof(secret, col::ProofRole::server, subject)}});
+    const auto events = hear({{"say", "welcome"}, {"proof", col::make_proof(secret, col::ProofRole::server, subject)}});
+    trusts = events.empty();
+    return events;
   }
   // As often as its deadlines want it, and nothing happens.
   void look_until(NodeLink::Time from, NodeLink::Time::duration time) {
     for (NodeLink::Time now = from; now < from + time; now += kPulse.interval) CHECK(link.receive(now).empty());
     CHECK(link.receive(from + time).empty());
   }
-  void say_text(const std::string& text) {
-    REQUIRE(::send(meeting.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
+  void say_bytes(const std::string& bytes) {
+    REQUIRE(::send(meeting.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
   }
   std::vector<LinkEvent> hear(const json& message, NodeLink::Time now = kLinkStart) {
-    say_text(message.dump() + "\n");
+    say_bytes(bytes_of(message));
     return link.receive(now);
+  }
+  // As the link takes it.
+  std::string bytes_of(const json& message) const {
+    return trusts ? frames::frame_of(col::core::packed(message)) : message.dump() + "\n";
   }
   std::vector<json> told() {
     std::vector<json> messages;
-    for (json& message : meeting_wire().receive()) messages.push_back(std::move(message));
+    Wire wire(col::tools::UniqueFd(::dup(meeting.get())));
+    if (trusts) wire.trust();
+    while (auto message = wire.next()) messages.push_back(*std::move(message));
     return messages;
   }
-  Wire meeting_wire() { return Wire(col::tools::UniqueFd(::dup(meeting.get()))); }
 
   NodeLink link;
   col::tools::UniqueFd meeting;
+  bool trusts = false;  // both
 };
 
 }  // namespace
@@ -306,7 +315,8 @@ TEST_CASE("node link: a meeting is not silent while this process stands still", 
 TEST_CASE("node link: the end of the connection is told once, after what came before it", "[launch]") {
   Talk talk;
   talk.told();  // else the system would say that the connection was reset
-  talk.say_text("{\"say\":\"signal\",\"signal\":2}\n{\"say\":\"al");
+  const std::string half = talk.bytes_of({{"say", "alive"}}).substr(0, 9);
+  talk.say_bytes(talk.bytes_of({{"say", "signal"}, {"signal", 2}}) + half);
   talk.meeting.reset();
   const auto events = talk.link.receive(kLinkStart);
   REQUIRE(events.size() == 2);
@@ -320,22 +330,27 @@ TEST_CASE("node link: the end of the connection is told once, after what came be
 TEST_CASE("node link: garbage is the end of it, never an exception", "[launch]") {
   JobStory huge;
   huge.result.exit_code = 1'000;
-  const std::vector<std::string> lines = {
-      "HTTP/1.1 400 Bad Request",
-      "[]",
-      R"({"say":"done"})",
-      R"({"say":"done","story":3})",
-      R"({"say":"done","story":[]})",
-      R"({"say":"done","story":{"schema":"col.job/1"}})",
-      json({{"say", "done"}, {"story", story_to_json(huge)}}).dump(),
-      R"({"say":"sing"})",
-      R"({"say":7})",
-      R"({})",
+  const auto frame = [](const json& value) { return frames::frame_of(col::core::packed(value)); };
+  const std::vector<std::string> garbage = {
+      "HTTP/1.1 400 Bad Request\n",
+      "[]\n",
+      "{}\n",
+      R"({"say":"alive"})"
+      "\n",  // not any more
+      frame(json::array()),
+      frame({{"say", "done"}}),
+      frame({{"say", "done"}, {"story", 3}}),
+      frame({{"say", "done"}, {"story", json::array()}}),
+      frame({{"say", "done"}, {"story", {{"schema", "col.job/1"}}}}),
+      frame({{"say", "done"}, {"story", story_to_json(huge)}}),
+      frame({{"say", "sing"}}),
+      frame({{"say", 7}}),
+      frame(json::object()),
   };
-  for (const std::string& line : lines) {
-    INFO(line);
+  for (const std::string& bytes : garbage) {
+    INFO(bytes);
     Talk talk;
-    talk.say_text(line + "\n");
+    talk.say_bytes(bytes);
     std::vector<LinkEvent> events;
     CHECK_NOTHROW(events = talk.link.receive(kLinkStart));
     REQUIRE(events.size() == 1);

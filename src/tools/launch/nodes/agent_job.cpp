@@ -15,8 +15,10 @@
 #include "common/exit_codes.hpp"
 #include "json/json_fields.hpp"
 #include "json/json_text.hpp"
+#include "json/packed_json.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/nodes/node_messages.hpp"
+#include "launch/nodes/wire.hpp"
 
 namespace col::launch {
 namespace {
@@ -42,7 +44,9 @@ using nlohmann::json;
 using tools::exit_code::kLauncher;
 using Texts = std::vector<std::string>;
 
-constexpr int kVersion = 6;
+constexpr int kVersion = 7;
+constexpr std::size_t kMaxBytes = 16 * 1024 * 1024;
+constexpr std::size_t kMaxVersionBytes = 64 * 1024;  // of the line that says it, which was the whole job once
 // What ranks on other hosts get of this one's environment, besides what -x says.
 constexpr std::array<std::string_view, 6> kForwarded = {"COL_", "COLRUN_", "NCCL_", "GLOO_", "OMP_", "UCX_"};
 // Of these, what belongs to this host or to the job around it.
@@ -59,43 +63,6 @@ Texts forwarded_environment() {
     if (starts_with_one(*entry, kForwarded) && !starts_with_one(*entry, kKept)) variables.emplace_back(*entry);
   }
   return variables;
-}
-
-// Arguments and variables are bytes, JSON has characters: each byte travels as the character of its number.
-std::string byte_to_character(const std::string& bytes) {
-  std::string text;
-  for (const char letter : bytes) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (byte < 0x80) {
-      text += letter;
-    } else {
-      text += static_cast<char>(0xC0 | (byte >> 6));
-      text += static_cast<char>(0x80 | (byte & 0x3F));
-    }
-  }
-  return text;
-}
-
-std::string character_to_byte(const std::string& text) {
-  std::string bytes;
-  for (std::size_t index = 0; index < text.size(); ++index) {
-    const auto first = static_cast<unsigned char>(text[index]);
-    if (first < 0x80 || index + 1 == text.size()) {
-      bytes += text[index];
-    } else {
-      bytes += static_cast<char>(((first & 0x03) << 6) | (static_cast<unsigned char>(text[++index]) & 0x3F));
-    }
-  }
-  return bytes;
-}
-
-// `value` with all texts in it changed; names of members stay.
-json mapped(json value, std::string (*change)(const std::string&)) {
-  if (value.is_string()) return change(value.get_ref<const std::string&>());
-  if (value.is_structured()) {
-    for (json& part : value) part = mapped(std::move(part), change);
-  }
-  return value;
 }
 
 [[noreturn]] void refuse(std::string_view why) {
@@ -132,14 +99,46 @@ bool has_one_rank(const JobSpec& spec, const Rendezvous& meeting) {
 template <class Visit>
 void fields(AgentJob& agent, Visit& visit) {
   auto& [spec, rendezvous, directory, environment] = agent;
-  visit.derived("version", [] { return kVersion; });
   visit("directory", directory);
   visit("forwarded", environment);
   visit("job", spec);
   visit("meeting", rendezvous);
 }
 
-std::string agent_job_text(const JobSpec& asked, const Rendezvous& meeting, const HostSpec& host, int port) {
+namespace {
+
+// What every version of colrun understands of a job: a line of text, of which it reads the version first.
+struct Version {
+  int version = 0;
+};
+template <class Visit>
+void fields(Version& version, Visit& visit) {
+  visit("version", version.version);
+}
+
+void check_version(std::string_view line) {
+  const json value = core::json_from(line, /*throws=*/true);
+  Version read;
+  core::read_json(core::JsonDocument::of(value, "the job").root(), read);
+  if (read.version != kVersion)
+    throw LaunchError(kLauncher, "the hosts have different versions of colrun; install the same one");
+}
+
+// Runs `read`; what it refuses is no job.
+template <class Read>
+auto refusing(const Read& read) {
+  try {
+    return read();
+  } catch (const json::exception& error) {
+    refuse(error.what());
+  } catch (const Error& error) {
+    refuse(error.message());
+  }
+}
+
+}  // namespace
+
+std::string agent_job_bytes(const JobSpec& asked, const Rendezvous& meeting, const HostSpec& host, int port) {
   JobSpec spec = asked;
   for (std::size_t program = 0; program < spec.programs.size(); ++program)
     spec.programs[program].ranks = remote_ranks(meeting, host, program);
@@ -154,26 +153,33 @@ std::string agent_job_text(const JobSpec& asked, const Rendezvous& meeting, cons
   agent.rendezvous.secret = meeting.secret;
   agent.rendezvous.node_rank = host.node_rank;
   agent.rendezvous.timeout = meeting.timeout;
-  return core::json_text(mapped(core::json_of(agent), byte_to_character));
+  return core::json_line(Version{kVersion}) + "\n" + frames::frame_of(core::packed(core::json_of(agent)));
 }
 
-AgentJob parse_agent_job(const std::string& text) {
-  try {
-    const json job = mapped(core::json_from(text, /*throws=*/true), character_to_byte);
+std::optional<std::size_t> agent_job_size(std::string_view begun) {
+  const std::size_t line = begun.find('\n');
+  if (line == std::string_view::npos && begun.size() <= kMaxVersionBytes) return std::nullopt;
+  refusing([&] { check_version(begun.substr(0, line)); });
+  const std::string_view rest = begun.substr(line + 1);
+  if (rest.size() < frames::kHeadBytes) return std::nullopt;
+  const std::size_t length = frames::length_in(rest);
+  if (length > kMaxBytes) refuse("it is too long");
+  const std::size_t size = line + 1 + frames::kHeadBytes + length;
+  return size <= begun.size() ? std::optional(size) : std::nullopt;
+}
+
+AgentJob parse_agent_job(std::string_view bytes) {
+  if (agent_job_size(bytes) != bytes.size()) refuse("it is not whole");
+  return refusing([&] {
+    const json job = core::unpacked(bytes.substr(bytes.find('\n') + 1 + frames::kHeadBytes), "the job");
     const core::JsonDocument document = core::JsonDocument::of(job, "the job");
-    if (document.root()["version"].whole<int>() != kVersion)
-      throw LaunchError(kLauncher, "the hosts have different versions of colrun; install the same one");
     AgentJob agent;
     core::read_json(document.root(), agent);
     check_programs(agent.spec);
     agent.rendezvous.alone = false;
     agent.rendezvous.reports = false;
     return agent;
-  } catch (const json::exception& error) {
-    refuse(error.what());
-  } catch (const Error& error) {
-    refuse(error.message());
-  }
+  });
 }
 
 }  // namespace col::launch

@@ -1,7 +1,12 @@
-// A job as one launcher sends it to another, which it starts by ssh: JSON text on one line.
+// A job as one launcher sends it to another, which it starts by ssh: a line with the version, and a frame of packed
+// JSON.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "launch/job/job_spec.hpp"
 #include "launch/nodes/rendezvous.hpp"
@@ -23,8 +28,11 @@ struct AgentJob {
 };
 
 // For the launcher on `host`. The nodes meet at `port` of this host.
-std::string agent_job_text(const JobSpec& spec, const Rendezvous& meeting, const HostSpec& host, int port);
-// Throws LaunchError (125) if `text` is not a job.
-AgentJob parse_agent_job(const std::string& text);
+std::string agent_job_bytes(const JobSpec& spec, const Rendezvous& meeting, const HostSpec& host, int port);
+// How many bytes at the front of what has come are the job; empty while it is not whole. Throws LaunchError (125) if it
+// cannot become a job of this version of colrun.
+std::optional<std::size_t> agent_job_size(std::string_view begun);
+// Throws LaunchError (125) if `bytes` are not a job.
+AgentJob parse_agent_job(std::string_view bytes);
 
 }  // namespace col::launch

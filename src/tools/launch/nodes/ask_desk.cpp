@@ -96,9 +96,10 @@ void AskDesk::on_event(std::size_t index) {
   std::vector<Request> requests;
   Wire& wire = found->second;
   wire.flush();
-  for (const nlohmann::json& message : wire.receive()) {
-    if (said(message) != Ask::kSay) continue;
-    const auto ask = read_as<Ask>(message);
+  while (const auto message = wire.next()) {
+    if (said(*message) != Ask::kSay) continue;
+    wire.trust();  // who opened the socket is this user
+    const auto ask = read_as<Ask>(*message);
     requests.push_back({found->first, {.calls = ask.calls, .stacks = ask.stacks, .use = ask.use}});
   }
   if (wire.broken()) clients_.erase(found);
@@ -121,17 +122,17 @@ std::optional<AskingLauncher> AskingLauncher::ask(const std::string& directory, 
   tools::UniqueFd socket = call(directory).socket;
   if (!socket) return std::nullopt;
   AskingLauncher asking(Wire(std::move(socket)), what.stacks);
-  asking.wire_.trust();
   asking.wire_.send(message_of(ask_of(0, what)));
+  asking.wire_.trust();
   return asking;
 }
 
 std::optional<JobStory> AskingLauncher::take() {
-  for (const nlohmann::json& message : wire_.receive()) {
-    if (said(message) != Answer::kSay) continue;
+  while (const auto message = wire_.next()) {
+    if (said(*message) != Answer::kSay) continue;
     has_answered_ = true;
     try {
-      return story_from_json(read_as<Answer>(message).story);
+      return story_from_json(read_as<Answer>(*message).story);
     } catch (const Error&) {
       return std::nullopt;
     }

@@ -99,10 +99,9 @@ class Host {
     for (auto& [member, guest] : guests_) {
       guest.heard_at += pause;
       guest.wire.flush();
-      for (const nlohmann::json& message : guest.wire.receive()) {
+      while (const auto message = guest.wire.next()) {
         guest.heard_at = now;
-        meeting_.on_message(member, guest.address, message, now);
-        if (meeting_.has(member)) guest.wire.trust();
+        meeting_.on_message(member, guest.address, *message, now);
       }
       if (guest.wire.broken()) gone.emplace_back(member, guest.wire.why_broken());
     }
@@ -169,6 +168,7 @@ class Host {
       const auto guest = guests_.find(letter.to);
       if (guest == guests_.end()) continue;
       guest->second.wire.send(letter.message);
+      if (meeting_.has(letter.to)) guest->second.wire.trust();  // now that it was welcomed
       guest->second.leaving = guest->second.leaving || letter.last;
     }
     std::vector<int> done;

@@ -73,7 +73,8 @@ std::vector<LinkEvent> NodeLink::receive(Time now) {
   began_at_ += pause;
   heard_at_ += pause;
   wire_.flush();
-  for (const json& message : wire_.receive()) {
+  while (const auto heard = wire_.next()) {
+    const json& message = *heard;
     heard_at_ = now;
     if (!trusts_) {
       if (auto event = on_stranger(message)) events.push_back(*std::move(event));
@@ -197,8 +198,9 @@ bool NodeLink::is_possible(const Assignment& job) const {
 void NodeLink::tick(Time now) {
   if (told_lost_ || now < alive_at_ + pulse_.interval) return;
   alive_at_ = now;
-  if (!own_nonce_.empty()) wire_.send(message_of(Alive{}));
-  if (trusts_) ask_for_clock();
+  if (!trusts_) return;
+  wire_.send(message_of(Alive{}));
+  ask_for_clock();
 }
 
 namespace {

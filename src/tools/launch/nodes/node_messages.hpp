@@ -21,7 +21,7 @@
 
 namespace col::launch {
 
-inline constexpr int kNodeProtocol = 6;
+inline constexpr int kNodeProtocol = 7;
 
 // The subject of the proof between a node and the meeting: both belong to rendezvous `id`.
 ProofSubject node_proof_subject(std::string_view id, std::string_view meeting_nonce, std::string_view node_nonce);

@@ -135,7 +135,7 @@ void Remotes::start(const JobSpec& spec, const Rendezvous& meeting, int port) {
                   .node_rank = host.node_rank,
                   .pid = child.pid,
                   .input = std::move(input.write),
-                  .unsent = agent_job_text(spec, meeting, host, port) + "\n",
+                  .unsent = agent_job_bytes(spec, meeting, host, port),
                   .source = {}};
     events_.add(remote.input.get(), EPOLLOUT | EPOLLET, remotes_.size());
     remotes_.push_back(std::move(remote));
@@ -176,12 +176,11 @@ bool Remotes::write(Remote& remote) {
 
 // Returns whether there is something new to send.
 bool Remotes::read(Remote& remote) {
-  namespace frames = input_frames;
   if (!remote.source) return false;
-  remote.unsent.resize(frames::kHeadBytes + frames::kMaxBytes);
+  remote.unsent.resize(frames::kHeadBytes + kMaxInputBytes);
   ssize_t length = 0;
   do {
-    length = ::read(remote.source.get(), remote.unsent.data() + frames::kHeadBytes, frames::kMaxBytes);
+    length = ::read(remote.source.get(), remote.unsent.data() + frames::kHeadBytes, kMaxInputBytes);
   } while (length < 0 && errno == EINTR);
   remote.sent = 0;
   if (length < 0 && errno == EAGAIN) {

@@ -10,7 +10,10 @@
 #include <string_view>
 #include <utility>
 
+#include <col/error.hpp>
+
 #include "json/json_text.hpp"
+#include "json/packed_json.hpp"
 #include "launch/processes/descriptors.hpp"
 #include "net/stream.hpp"
 
@@ -29,12 +32,17 @@ void Wire::fail(std::string why) {
   if (!broken()) why_broken_ = std::move(why);
   unsent_ = {};
   unread_.clear();
+  taken_ = 0;
 }
 
 void Wire::send(const nlohmann::json& message) {
   if (broken()) return;
-  unsent_.add(core::json_text(message));
-  unsent_.add("\n");
+  if (trusts_) {
+    unsent_.add(frames::frame_of(core::packed(message)));
+  } else {
+    unsent_.add(core::json_text(message));
+    unsent_.add("\n");
+  }
   if (unsent_.size() > kMaxUnsent) return fail("it does not read what it is sent");
   flush();
 }
@@ -48,34 +56,54 @@ void Wire::flush() {
   }
 }
 
-std::vector<nlohmann::json> Wire::receive() {
-  std::vector<nlohmann::json> messages;
-  std::array<char, 64 * 1024> buffer;
-  bool at_end = false;
-  while (!broken() && !at_end) {
-    const net::Moved moved = net::receive(socket_.get(), buffer);
-    if (moved.bytes == 0 && !moved.has_ended) break;
-    at_end = moved.has_ended;
-    std::size_t searched = unread_.size();
-    unread_.append(buffer.data(), moved.bytes);
-    if (max_line_ == kMaxStranger) heard_of_stranger_ += moved.bytes;
-    if (heard_of_stranger_ > kMaxStranger) fail("it sent a message that is too long");
-    for (std::size_t end; !broken() && (end = unread_.find('\n', searched)) != std::string::npos; searched = 0) {
-      nlohmann::json message = core::json_from(std::string_view(unread_).substr(0, end));
-      unread_.erase(0, end + 1);
-      if (message.is_object()) {
-        messages.push_back(std::move(message));
-      } else {
-        fail("it sent something else than col's launchers do");
-      }
-    }
-    if (unread_.size() > max_line_) fail("it sent a message that is too long");
-    if (at_end) fail(moved.error != 0 ? strerror(moved.error) : "the connection was closed");
+// The message at the front of what has come, if it is whole.
+std::optional<nlohmann::json> Wire::take() {
+  constexpr const char* kNone = "it sent something else than col's launchers do";
+  constexpr const char* kLong = "it sent a message that is too long";
+  const std::string_view rest = std::string_view(unread_).substr(taken_);
+  std::size_t end = rest.find('\n');
+  std::string_view content = rest.substr(0, end);
+  if (trusts_) {
+    // Of another protocol the first byte tells, however little has come.
+    if (!rest.empty() && static_cast<unsigned char>(rest.front()) > kMaxFrame >> 24) fail(kNone);
+    if (broken() || rest.size() < frames::kHeadBytes) return std::nullopt;
+    const std::size_t length = frames::length_in(rest);
+    if (length > kMaxFrame) fail(kLong);
+    content = rest.substr(frames::kHeadBytes, length);
+    end = content.size() == length ? frames::kHeadBytes + length : std::string_view::npos;
+  } else if (heard_of_stranger_ + content.size() > kMaxStranger) {
+    fail(kLong);
   }
-  return messages;
+  if (broken() || end == std::string_view::npos) return std::nullopt;
+  std::optional<nlohmann::json> message;
+  try {
+    message = trusts_ ? core::unpacked(content, kNone) : core::json_from(content);
+    if (!message->is_object()) fail(kNone);
+  } catch (const Error& error) {
+    fail(std::string(error.message()));
+  }
+  if (broken()) return std::nullopt;
+  taken_ += end + (trusts_ ? 0 : 1);
+  if (!trusts_) heard_of_stranger_ += end + 1;
+  return message;
 }
 
-namespace input_frames {
+std::optional<nlohmann::json> Wire::next() {
+  std::array<char, 64 * 1024> buffer;
+  while (!broken()) {
+    if (auto message = take()) return message;
+    if (broken()) break;
+    unread_.erase(0, std::exchange(taken_, 0));
+    const net::Moved moved = net::receive(socket_.get(), buffer);
+    unread_.append(buffer.data(), moved.bytes);
+    if (moved.bytes > 0) continue;
+    if (moved.has_ended) fail(moved.error != 0 ? strerror(moved.error) : "the connection was closed");
+    break;
+  }
+  return std::nullopt;
+}
+
+namespace frames {
 
 void put_head(std::span<char> frame, std::size_t bytes) {
   for (std::size_t index = 0; index < kHeadBytes; ++index)
@@ -89,7 +117,13 @@ std::size_t length_in(std::string_view frame) {
   return length;
 }
 
-}  // namespace input_frames
+std::string frame_of(std::string_view content) {
+  std::string frame(kHeadBytes, '\0');
+  put_head(frame, content.size());
+  return frame.append(content);
+}
+
+}  // namespace frames
 
 HeadLink::HeadLink(int fd, std::string begun, bool has_input)
     : fd_(fd), has_input_(has_input), pending_(std::move(begun)) {
@@ -106,7 +140,7 @@ void HeadLink::prepare(pollfd& from_head, pollfd& to_ranks) const {
 }
 
 bool HeadLink::can_pass_on() const {
-  return in_frame_ == 0 ? pending_.size() >= input_frames::kHeadBytes : !pending_.empty();
+  return in_frame_ == 0 ? pending_.size() >= frames::kHeadBytes : !pending_.empty();
 }
 
 bool HeadLink::on_polled(const pollfd& from_head, const pollfd& to_ranks) {
@@ -133,10 +167,10 @@ bool HeadLink::pass_on() {
   std::string_view rest = pending_;
   while (has_input_) {
     if (in_frame_ == 0) {
-      if (rest.size() < input_frames::kHeadBytes) break;
-      in_frame_ = input_frames::length_in(rest);
-      if (in_frame_ > input_frames::kMaxBytes) return false;
-      rest.remove_prefix(input_frames::kHeadBytes);
+      if (rest.size() < frames::kHeadBytes) break;
+      in_frame_ = frames::length_in(rest);
+      if (in_frame_ > kMaxInputBytes) return false;
+      rest.remove_prefix(frames::kHeadBytes);
       has_input_ = in_frame_ != 0;
       continue;
     }

@@ -3,12 +3,11 @@
 
 #include <poll.h>
 
-#include <chrono>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -17,21 +16,38 @@
 
 namespace col::launch {
 
-// Messages between the launchers of a job's nodes: JSON texts, one per line, over a stream socket.
+// Data in a stream: a length in four bytes, the most significant first, and as many bytes.
+namespace frames {
+
+inline constexpr std::size_t kHeadBytes = 4;
+
+// Writes the head of a frame of `bytes` bytes to the front of `frame`.
+void put_head(std::span<char> frame, std::size_t bytes);
+// The length at the front of `frame`, which has at least a head.
+std::size_t length_in(std::string_view frame);
+// `content` behind its head.
+std::string frame_of(std::string_view content);
+
+}  // namespace frames
+
+// Messages between the launchers of a job's nodes, over a stream socket: objects of JSON.
 //
-// Never blocks. Memory is bounded, whatever the other side sends. A line that is too long or is not a JSON object
+// Strangers talk in lines of text, which launchers of every version read, so that another version can be named. Once a
+// side trusts the other one it sends and takes frames of packed JSON (json/packed_json.hpp).
+//
+// Never blocks. Memory is bounded, whatever the other side sends. A message that is too long or is not a JSON object
 // breaks the connection.
 class Wire {
  public:
-  static constexpr std::size_t kMaxStranger = 64 * 1024;        // longest line until trust() is called
-  static constexpr std::size_t kMaxLine = 64 * 1024 * 1024;     // longest line afterwards
+  static constexpr std::size_t kMaxStranger = 64 * 1024;        // longest line, and all that a stranger may say
+  static constexpr std::size_t kMaxFrame = 64 * 1024 * 1024;    // longest frame
   static constexpr std::size_t kMaxUnsent = 256 * 1024 * 1024;  // with more than that, the other side does not read
 
   // Makes `socket` non-blocking.
   explicit Wire(tools::UniqueFd socket);
 
   int fd() const noexcept { return socket_.get(); }
-  void trust() noexcept { max_line_ = kMaxLine; }
+  void trust() noexcept { trusts_ = true; }
 
   // Queues the message, and writes as much as possible at once.
   void send(const nlohmann::json& message);
@@ -39,38 +55,31 @@ class Wire {
   void flush();
   bool all_sent() const noexcept { return unsent_.empty(); }
 
-  // The messages that have arrived. After broken() there are no more.
-  std::vector<nlohmann::json> receive();
+  // The next message that has arrived, if there is one. After broken() there are no more. A caller that has found in
+  // one that the other side can be trusted says so before it asks for the next.
+  std::optional<nlohmann::json> next();
   bool broken() const noexcept { return !why_broken_.empty(); }
   const std::string& why_broken() const noexcept { return why_broken_; }
 
  private:
   void fail(std::string why);
+  std::optional<nlohmann::json> take();
 
   tools::UniqueFd socket_;
-  std::size_t max_line_ = kMaxStranger;
+  bool trusts_ = false;
   std::size_t heard_of_stranger_ = 0;  // bytes; a stranger may only say who it is
   net::Output unsent_;
   std::string unread_;
+  std::size_t taken_ = 0;  // bytes at the front of unread_
   std::string why_broken_;
 };
 
 // The data that comes on stdin, after the job, from the launcher that has started this one by ssh (remotes.hpp): its
 // ranks' input, if some of it is for ranks of this host. The end of stdin says that the other launcher is gone.
 //
-// That input consists of frames: a length in four bytes (most significant first), and as many bytes. A frame of length
-// 0 is the end of the input. The end of the stream has another meaning: its sender is gone.
-namespace input_frames {
-
-inline constexpr std::size_t kHeadBytes = 4;
-inline constexpr std::size_t kMaxBytes = 64 * 1024;  // the most in one frame, without its head
-
-// Writes the head of a frame of `bytes` bytes to the front of `frame`.
-void put_head(std::span<char> frame, std::size_t bytes);
-// The length at the front of `frame`, which has at least a head.
-std::size_t length_in(std::string_view frame);
-
-}  // namespace input_frames
+// That input consists of frames. One of length 0 is the end of the input. The end of the stream has another meaning:
+// its sender is gone.
+inline constexpr std::size_t kMaxInputBytes = 64 * 1024;  // the most in one frame, without its head
 
 // Takes frames, and writes their content into a pipe that the ranks read. It never blocks, and its
 // memory is bounded. Once nobody reads the pipe any more, the rest is dropped. SIGPIPE must be ignored.
