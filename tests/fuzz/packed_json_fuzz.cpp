@@ -1,5 +1,5 @@
-// Bytes as packed JSON: they are read or are an invalid_argument, in memory in proportion to their size. What was read survives being
-// packed again.
+// Bytes as packed JSON: they are read or are an invalid_argument, in memory in proportion to their size. What was read
+// survives being packed again.
 #include <string>
 #include <string_view>
 
@@ -22,6 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       col::fuzz::fail(fmt::format("not an invalid_argument: {}", error.what()));
     return 0;
   }
-  if (col::core::unpacked(col::core::packed(value), "again") != value) col::fuzz::fail("another value after being packed");
+  if (col::core::unpacked(col::core::packed(value), "again") != value)
+    col::fuzz::fail("another value after being packed");
   return 0;
 }

@@ -79,6 +79,10 @@ void JsonBuilder::add(JsonValue value) {
   std::visit([&](auto one) { state_->add(one); }, value);
 }
 
+void JsonBuilder::add_whole(const nlohmann::json& value) {
+  state_->add(value);
+}
+
 std::string JsonBuilder::line() const {
   return json_text(state_->document());
 }

@@ -24,6 +24,7 @@ class JsonBuilder {
   void end();  // of the object or list that was begun last
   void member(std::string_view name);
   void add(JsonValue value);  // a number that is not finite is null
+  void add_whole(const nlohmann::json& value);
 
   // On one line. Bytes that are no UTF-8 become U+FFFD, and members keep their order.
   std::string line() const;

@@ -58,8 +58,10 @@ class Walk {
   }
   bool counts() { return ++values_ <= kMostValues || refuse(fmt::format("more than {} values", kMostValues)); }
   bool begins(std::size_t parts, std::size_t bytes_of_part) {
-    if (parts > bytes_ / bytes_of_part) return refuse("a list or an object that says that it is longer than all that came");
-    if (++depth_ > kDeepestPacked) return refuse(fmt::format("lists and objects nested more than {} deep", kDeepestPacked));
+    if (parts > bytes_ / bytes_of_part)
+      return refuse("a list or an object that says that it is longer than all that came");
+    if (++depth_ > kDeepestPacked)
+      return refuse(fmt::format("lists and objects nested more than {} deep", kDeepestPacked));
     return counts();
   }
   bool ends() {

@@ -63,6 +63,7 @@ class JsonPlace {
   bool is_array() const noexcept;
   bool is_text() const noexcept;
   bool is_null() const noexcept;
+  const nlohmann::json& whole_value() const noexcept { return *value_; }  // whatever it is
 
   // Each of these fails when the value is of another type or outside its range.
   const std::string& text() const;

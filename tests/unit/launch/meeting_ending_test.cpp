@@ -371,24 +371,24 @@ TEST_CASE("meeting: where the reader of a node's output is gone, no launcher has
 TEST_CASE("meeting: a host that cannot be reached ends a job that has not begun", "[launch]") {
   MeetingProbe probe(nodes(2, 2));
   probe.come(1);
-  probe.say(1, {{"say", "unreachable"}, {"what", "cannot reach host n2 by ssh"}});
+  probe.say(1, message_of(col::launch::Unreachable{.what = "cannot reach host n2 by ssh"}));
   CHECK(probe.done(1).result.error == "cannot reach host n2 by ssh");
   CHECK(probe.done(1).result.exit_code == 125);
   const auto [said, expected] =
       GENERATE(std::pair(126, 126), std::pair(127, 127), std::pair(0, 125), std::pair(-1, 125));
   MeetingProbe program(nodes(2, 2));
   program.come(1);
-  program.say(1, {{"say", "unreachable"}, {"what", "host n2 cannot run the program"}, {"exit_code", said}});
+  program.say(1, message_of(col::launch::Unreachable{.what = "host n2 cannot run the program", .exit_code = said}));
   CHECK(program.done(1).result.exit_code == expected);
   // An ssh that has gone to the background.
   MeetingProbe background(nodes(2, 2));
   background.come(1, {.wanted_rank = 0});
-  background.say(1, {{"say", "unreachable"}, {"what", "started nothing"}, {"unless_came", 0}});
+  background.say(1, message_of(col::launch::Unreachable{.what = "started nothing", .unless_came = 0}));
   CHECK(background.letters.empty());
-  background.say(1, {{"say", "unreachable"}, {"what", "started nothing"}, {"unless_came", 1}});
+  background.say(1, message_of(col::launch::Unreachable{.what = "started nothing", .unless_came = 1}));
   CHECK(background.done(1).result.error == "started nothing");
   Running later;
-  later.say(1, {{"say", "unreachable"}, {"what", "x"}});
+  later.say(1, message_of(col::launch::Unreachable{.what = "x"}));
   CHECK(later.letters.empty());
 }
 

@@ -36,7 +36,7 @@ void check_all_can_be_read(MeetingProbe& probe) {
 
 }  // namespace
 
-TEST_CASE("meeting: members of another type or missing count as empty", "[launch]") {
+TEST_CASE("meeting: members of another type or missing do no harm", "[launch]") {
   const std::vector<json> values = {nullptr,
                                     true,
                                     -1,
@@ -117,13 +117,27 @@ TEST_CASE("meeting: huge numbers of ranks are no more than a node can have", "[l
   }
 }
 
-TEST_CASE("meeting: a number beyond the range of its type counts as none", "[launch]") {
+TEST_CASE("meeting: a number beyond the range of its type is refused", "[launch]") {
   MeetingProbe probe(nodes(1, 1));
   json message = probe.hello({}, 1);
   message["node_rank"] = std::numeric_limits<std::uint64_t>::max() - 4;
   message["local_ranks"] = std::numeric_limits<std::uint64_t>::max() - 8;
   probe.say(1, message);
   CHECK(probe.count(1, "start") == 0);
+  CHECK_THAT(probe.last(1, "refused").at("why").get<std::string>(),
+             Catch::StartsWith("what it says cannot be understood: 'hello': at /"));
+}
+
+TEST_CASE("meeting: a node that says what cannot be understood is lost, and named with its words", "[launch]") {
+  MeetingProbe probe(nodes(2, 2));
+  run_two(probe);
+  probe.say(1, {{"say", "failed"}, {"restart", 0}, {"rank", "first"}, {"collateral", false}, {"what", ""}});
+  CHECK_FALSE(probe.meeting.has(1));
+  CHECK(probe.lasts.at(1) == "refused");
+  const std::string why = probe.last(2, "abort").at("message");
+  CHECK_THAT(why, Catch::Contains("host n1") && Catch::Contains("'failed': at /rank: should be a whole number"));
+  probe.end(2, {1, 1});
+  CHECK(probe.done(2).result.cause == EndCause::node_lost);
 }
 
 TEST_CASE("meeting: who has ended cannot end again, nor who is not in this generation", "[launch]") {
@@ -151,7 +165,7 @@ TEST_CASE("meeting: what is said of an earlier generation does not count in this
   for (const int member : {1, 2}) probe.say(member, {{"say", "ended"}, {"restart", 0}, {"story", story_of(0, 0, {1})}});
   REQUIRE(probe.stores.size() == 2);
   probe.letters.clear();
-  probe.say(1, {{"say", "failed"}, {"restart", 0}, {"rank", 0}, {"what", "late"}});
+  probe.say(1, {{"say", "failed"}, {"restart", 0}, {"rank", 0}, {"collateral", false}, {"what", "late"}});
   probe.say(2, {{"say", "ended"}, {"restart", 0}, {"story", story_of(1, 2, {1, 1})}});
   CHECK(probe.letters.empty());
   probe.say(1, {{"say", "ended"}, {"restart", 1}, {"story", story_of(0, 0, {0, 0})}});

@@ -50,17 +50,18 @@ TEST_CASE("meeting: what the ranks of all nodes have put for PMI is told when th
   probe.come(1, {.ranks = 2});
   probe.come(2, {.ranks = 1});
   CHECK(probe.last(2, "start").at("ranks_of_nodes") == json::array({2, 1}));
-  const auto exchanged = [](int restart, json entries) {
-    return json{{"say", "exchanged"}, {"restart", restart}, {"entries", std::move(entries)}};
+  const auto exchanged = [](int restart, const col::launch::PmiServer::Entries& entries) {
+    return message_of(col::launch::Exchanged{.restart = restart, .entries = entries});
   };
   for (const char* round : {"a", "b"}) {
     probe.letters.clear();
     probe.say(1, exchanged(0, {{"P0", round}, {"P1", "x"}}));
     probe.say(2, exchanged(1, {{"P2", "of another start"}}));
     CHECK(probe.said(1).empty());
-    probe.say(2, exchanged(0, "no object"));
+    probe.say(2, exchanged(0, {}));
     for (const int member : {1, 2})
-      CHECK(probe.last(member, "exchanged").at("entries") == json{{"P0", round}, {"P1", "x"}});
+      CHECK(probe.last(member, "exchanged") ==
+            message_of(col::launch::Exchanged{.entries = {{"P0", round}, {"P1", "x"}}}));
   }
 }
 
@@ -70,7 +71,7 @@ TEST_CASE("meeting: what a node asks is passed on to all others that have ranks,
   for (const int member : {1, 2, 3}) probe.come(member, {.ranks = member});
   probe.end(3, {0, 0, 0});
   probe.letters.clear();
-  probe.say(2, {{"say", "ask"}, {"question", 41}, {"calls", 7}, {"stacks", true}});
+  probe.say(2, message_of(col::launch::Ask{.question = 41, .calls = 7, .stacks = true}));
   const json asked = probe.last(2, "asked");
   CHECK(asked.at("question") == 41);
   const JobStory known = col::launch::story_from_json(asked.at("story"));
@@ -83,7 +84,7 @@ TEST_CASE("meeting: what a node asks is passed on to all others that have ranks,
   CHECK(picked(ask, {{"calls", 7}, {"stacks", true}}) == json{{"calls", 7}, {"stacks", true}});
   for (const int other : {3, 9}) CHECK(probe.said(other).empty());
   const auto answer = [&](int number) {
-    return json{{"say", "answer"}, {"question", number}, {"story", story_of(0, 0, {0})}};
+    return message_of(col::launch::Answer{.question = number, .story = story_of(0, 0, {0})});
   };
   // Of another question, and by who was not asked.
   probe.say(1, answer(ask.at("question").get<int>() + 1));
@@ -96,10 +97,10 @@ TEST_CASE("meeting: what a node asks is passed on to all others that have ranks,
   CHECK(picked(probe.last(2, "answer"), wanted) == wanted);
   // Who only watches asks, too; who asks and is gone is told nothing.
   probe.letters.clear();
-  probe.say(9, {{"say", "ask"}, {"question", 1}});
+  probe.say(9, message_of(col::launch::Ask{.question = 1}));
   CHECK(col::launch::story_from_json(probe.last(9, "asked").at("story")).silent.size() == 2);
   // Questions that nobody answers are forgotten.
-  for (int number = 0; number < 1000; ++number) probe.say(9, {{"say", "ask"}, {"question", number}});
+  for (int number = 0; number < 1000; ++number) probe.say(9, message_of(col::launch::Ask{.question = number}));
   const int first = probe.letters[1].front().at("question");
   probe.say(1, answer(first));
   CHECK(probe.count(9, "answer") == 0);
@@ -122,7 +123,7 @@ TEST_CASE("meeting: samples of calls are compared at the end, and travel no furt
     probe.say(member, {{"say", "ended"}, {"restart", 1}, {"story", col::launch::story_to_json(story)}});
   };
   ended(0);
-  probe.say(1, {{"say", "ask"}, {"question", 5}});
+  probe.say(1, message_of(col::launch::Ask{.question = 5}));
   const JobStory known = col::launch::story_from_json(probe.last(1, "asked").at("story"));
   REQUIRE(known.ranks.size() == 1);
   CHECK(known.ranks[0].times.sites.at(0).sampled.calls.empty());
@@ -140,7 +141,7 @@ TEST_CASE("meeting: samples of calls are compared at the end, and travel no furt
 TEST_CASE("meeting: before the ranks have started, nobody is asked", "[launch]") {
   MeetingProbe probe(nodes(2, 2));
   probe.come(1);
-  probe.say(1, {{"say", "ask"}, {"question", 5}});
+  probe.say(1, message_of(col::launch::Ask{.question = 5}));
   const JobStory known = col::launch::story_from_json(probe.last(1, "asked").at("story"));
   CHECK(known.silent.empty());
   CHECK(known.ranks.empty());

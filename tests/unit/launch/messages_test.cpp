@@ -272,55 +272,53 @@ TEST_CASE("wire: one who never reads is given up, before it costs all memory", "
   CHECK(line.wire.all_sent());
 }
 
-namespace {
-
-// What is read of a member into a value of that type, which had `before`.
-template <class T>
-T read(const json& message, const char* name, T before = {}) {
-  const MessageReader reader(message);
-  reader(name, before);
-  return before;
+TEST_CASE("node messages: what strangers leave out has its own value, what has another type is said", "[launch]") {
+  const Hello none = read_as<Hello>(json::object());
+  CHECK(
+      (none.protocol == 0 && none.id.empty() && none.node_rank == -1 && none.local_ranks == 0 && !none.wants_stories));
+  const json hello = message_of(Hello{.protocol = 1, .id = "a", .node_rank = -7, .wants_stories = true});
+  CHECK(message_of(read_as<Hello>(hello)) == hello);
+  for (const auto& [name, value] : hello.items()) {
+    if (name == "say") continue;
+    for (const json& wrong : {json(nullptr), json(0.5), json::array({1}), json(std::uint64_t{1} << 40)}) {
+      json changed = hello;
+      changed[name] = wrong;
+      INFO(changed);
+      CHECK_THROWS_WITH(read_as<Hello>(changed), Catch::StartsWith("'hello': at /" + name + ": should be "));
+    }
+  }
 }
 
-}  // namespace
-
-TEST_CASE("node messages: a member that is missing, or of another type, leaves what there was", "[launch]") {
-  const json message = {{"text", "a"}, {"number", -7}, {"flag", true}, {"null", nullptr}, {"list", {1}}, {"half", 0.5}};
-  CHECK(read<std::string>(message, "text") == "a");
-  CHECK(read<int>(message, "number") == -7);
-  CHECK(read<std::optional<int>>(message, "number") == -7);
-  CHECK(read<bool>(message, "flag"));
-  CHECK(read<json>(message, "list") == json({1}));
-  for (const char* name : {"number", "flag", "null", "list", "half", "missing"})
-    CHECK(read<std::string>(message, name, "b") == "b");
-  for (const char* name : {"text", "flag", "null", "list", "half", "missing"}) {
-    CHECK(read<int>(message, name, 5) == 5);
-    CHECK_FALSE(read<std::optional<int>>(message, name));
+TEST_CASE("node messages: members of a launcher that is trusted have to be there", "[launch]") {
+  const json failed = message_of(Failed{.restart = 2, .rank = 3, .collateral = true, .what = "fell"});
+  CHECK(message_of(read_as<Failed>(failed)) == failed);
+  for (const char* name : {"rank", "collateral", "what"}) {
+    json without = failed;
+    without.erase(name);
+    CHECK_THROWS_AS(read_as<Failed>(without), MessageError);
   }
-  for (const char* name : {"text", "number", "null", "list", "half", "missing"}) {
-    CHECK_FALSE(read<bool>(message, name));
-    CHECK(read<bool>(message, name, true));
-  }
-  CHECK(read<json>(message, "missing") == nullptr);
+  json of_any_start = failed;
+  of_any_start.erase("restart");
+  CHECK_FALSE(read_as<Failed>(of_any_start).restart);
   for (const json& other : {json(nullptr), json(3), json("text"), json::array({"text"})}) {
-    CHECK(read<std::string>(other, "text").empty());
-    CHECK(read<int>(other, "number", 5) == 5);
-    CHECK_FALSE(read<bool>(other, "flag"));
+    CHECK_THROWS_AS(read_as<Failed>(other), MessageError);
     CHECK(said(other).empty());
   }
 }
 
 TEST_CASE("node messages: only numbers of an int's range are numbers", "[launch]") {
   using Int = std::numeric_limits<int>;
-  CHECK(read<int>({{"n", Int::max()}}, "n") == Int::max());
-  CHECK(read<int>({{"n", Int::min()}}, "n") == Int::min());
-  CHECK(read<std::optional<int>>({{"n", Int::min()}}, "n") == Int::min());
-  CHECK(read<int>({{"n", std::uint64_t{42}}}, "n") == 42);
-  CHECK(read<int>({{"n", std::int64_t{Int::max()} + 1}}, "n", 9) == 9);
-  CHECK(read<int>({{"n", std::int64_t{Int::min()} - 1}}, "n", 9) == 9);
-  CHECK(read<int>({{"n", std::numeric_limits<std::int64_t>::min()}}, "n", 9) == 9);
-  CHECK(read<int>({{"n", std::numeric_limits<std::uint64_t>::max()}}, "n", 9) == 9);
-  CHECK(read<int>({{"n", std::numeric_limits<std::uint64_t>::max() - 9}}, "n", 9) == 9);
+  const auto rank = [](const json& number) {
+    return read_as<Abort>({{"code", ""}, {"rank", number}, {"message", ""}}).rank;
+  };
+  for (const int number : {Int::max(), Int::min(), 42}) CHECK(rank(number) == number);
+  CHECK(rank(std::uint64_t{42}) == 42);
+  for (const std::int64_t number :
+       {std::int64_t{Int::max()} + 1, std::int64_t{Int::min()} - 1, std::numeric_limits<std::int64_t>::min()})
+    CHECK_THROWS_AS(rank(number), MessageError);
+  for (const std::uint64_t number :
+       {std::numeric_limits<std::uint64_t>::max(), std::numeric_limits<std::uint64_t>::max() - 9})
+    CHECK_THROWS_AS(rank(number), MessageError);
 }
 
 TEST_CASE("node messages: causes and codes are known by their names", "[launch]") {

@@ -109,8 +109,9 @@ TEST_CASE("node link: it says hello when it is asked, with all that the meeting 
 }
 
 TEST_CASE("node link: who listens in the place of the meeting is not obeyed, and does not get the secret", "[launch]") {
-  const json start = {{"say", "start"},  {"node_rank", 0}, {"nodes", 1},      {"first_rank", 0}, {"local_ranks", 3},
-                      {"world_size", 3}, {"restart", 0},   {"store_port", 1}, {"master_port", 2}};
+  const json start = message_of(
+      Start{.assignment = {.nodes = 1, .local_ranks = 3, .world_size = 3, .master_address = {}, .master_port = 2},
+            .store_port = 1});
   const auto check_lost = [](const std::vector<LinkEvent>& events, const char* why) {
     REQUIRE(events.size() == 1);
     CHECK(events[0].kind == Kind::lost);
@@ -177,7 +178,9 @@ TEST_CASE("node link: an assignment arrives whole", "[launch]") {
                       {"store_port", 7001},
                       {"store_salt", "salt"},
                       {"master_address", "10.0.0.7"},
-                      {"master_port", 29500}};
+                      {"master_port", 29500},
+                      {"why", ""},
+                      {"ranks_of_nodes", {3, 3, 3, 3}}};
   const auto events = talk.hear(start);
   REQUIRE(events.size() == 1);
   CHECK(events[0].kind == Kind::start);
@@ -193,12 +196,13 @@ TEST_CASE("node link: an assignment arrives whole", "[launch]") {
   CHECK(job.store_token == store_token_of("sesame", "run", 5, "salt"));
   CHECK(job.master_address == "10.0.0.7");
   CHECK(job.master_port == 29500);
+  CHECK(job.ranks_of_nodes == std::vector<int>{3, 3, 3, 3});
 }
 
 TEST_CASE("node link: where the first node is at the meeting, it is where this node reaches the meeting", "[launch]") {
   Talk talk("fd00::1");
-  const auto events =
-      talk.hear({{"say", "start"}, {"local_ranks", 3}, {"world_size", 3}, {"store_port", 1}, {"master_address", ""}});
+  const auto events = talk.hear(message_of(
+      Start{.assignment = {.nodes = 1, .local_ranks = 3, .world_size = 3, .master_address = {}}, .store_port = 1}));
   REQUIRE(events.size() == 1);
   CHECK(events[0].assignment.master_address == "fd00::1");
   CHECK(events[0].assignment.store_url == "tcp://[fd00::1]:1");
@@ -212,7 +216,7 @@ TEST_CASE("node link: every other word of the meeting becomes an event", "[launc
   CHECK(events[0].abort.code == col::ErrorCode::peer_lost);
   CHECK(events[0].abort.rank == 4);
   CHECK(events[0].abort.message == "rank 4 fell");
-  events = talk.hear({{"say", "abort"}, {"code", "nonsense"}});
+  events = talk.hear(message_of(Abort{.code = "nonsense"}));
   CHECK(events.at(0).abort.code == col::ErrorCode::aborted);
   CHECK(events.at(0).abort.rank == -1);
   events = talk.hear({{"say", "signal"}, {"signal", SIGTERM}});
@@ -221,13 +225,16 @@ TEST_CASE("node link: every other word of the meeting becomes an event", "[launc
   events = talk.hear({{"say", "limit"}, {"cause", "exit_timed_out"}});
   CHECK(events.at(0).kind == Kind::limit);
   CHECK(events.at(0).limit == EndCause::exit_timed_out);
-  events = talk.hear({{"say", "exchanged"}, {"entries", {{"P0", "x"}, {"P1", 7}}}});
+  events = talk.hear(message_of(Exchanged{.entries = {{"P0", "x"}, {"P1", "\xff"}}}));
   CHECK(events.at(0).kind == Kind::exchanged);
-  CHECK(events.at(0).entries == PmiServer::Entries{{"P0", "x"}});
-  for (const json& entries : {json(), json("text"), json::array({1})})
-    CHECK(talk.hear({{"say", "exchanged"}, {"entries", entries}}).at(0).entries.empty());
+  CHECK(events.at(0).entries == PmiServer::Entries{{"P0", "x"}, {"P1", "\xff"}});
   CHECK(talk.hear({{"say", "alive"}}).empty());
   CHECK_FALSE(talk.link.lost());
+  for (const json& entries : {json(), json("text"), json::array({1})}) {
+    Talk spoilt;
+    CHECK(spoilt.hear({{"say", "exchanged"}, {"entries", entries}}).at(0).kind == Kind::lost);
+    CHECK(spoilt.link.lost());
+  }
 }
 
 TEST_CASE("node link: after its last word nothing more is to come", "[launch]") {
@@ -362,8 +369,9 @@ TEST_CASE("node link: garbage is the end of it, never an exception", "[launch]")
 }
 
 TEST_CASE("node link: an assignment that cannot be is not carried out", "[launch]") {
-  const json good = {{"say", "start"},  {"node_rank", 0}, {"nodes", 1},      {"first_rank", 0}, {"local_ranks", 3},
-                     {"world_size", 3}, {"restart", 0},   {"store_port", 1}, {"master_port", 2}};
+  const json good = message_of(
+      Start{.assignment = {.nodes = 1, .local_ranks = 3, .world_size = 3, .master_address = {}, .master_port = 2},
+            .store_port = 1});
   const std::vector<std::pair<const char*, json>> wrong = {
       {"local_ranks", 4},  // it has brought 3
       {"local_ranks", 0}, {"local_ranks", nullptr}, {"world_size", 2}, {"world_size", -1}, {"first_rank", -1},
@@ -392,7 +400,7 @@ TEST_CASE("node link: questions and answers about the ranks go both ways", "[lau
   REQUIRE(told.size() == 2);
   CHECK(told[0] == json({{"say", "ask"}, {"question", 3}, {"calls", 64}, {"stacks", true}, {"use", false}}));
   CHECK(told[1].at("question") == 9);
-  const auto asked = talk.hear({{"say", "ask"}, {"question", 8}, {"calls", 5}, {"stacks", false}});
+  const auto asked = talk.hear(message_of(Ask{.question = 8, .calls = 5}));
   REQUIRE(asked.size() == 1);
   CHECK(asked[0].kind == Kind::ask);
   CHECK(asked[0].question == 8);
@@ -405,7 +413,7 @@ TEST_CASE("node link: questions and answers about the ranks go both ways", "[lau
     REQUIRE(heard[0].outcome.silent.size() == 1);
     CHECK(heard[0].outcome.silent[0].host == "bob");
     // One that cannot be understood ends no job.
-    const auto spoilt = talk.hear({{"say", say}, {"question", 3}, {"story", "all well"}});
+    const auto spoilt = talk.hear({{"say", say}, {"question", 3}, {"node_rank", 1}, {"story", "all well"}});
     REQUIRE(spoilt.size() == 1);
     CHECK(spoilt[0].question == -1);
     CHECK_FALSE(talk.link.lost());

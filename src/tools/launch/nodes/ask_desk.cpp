@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <exception>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -96,13 +97,18 @@ void AskDesk::on_event(std::size_t index) {
   std::vector<Request> requests;
   Wire& wire = found->second;
   wire.flush();
+  bool is_understood = true;
   while (const auto message = wire.next()) {
     if (said(*message) != Ask::kSay) continue;
     wire.trust();  // who opened the socket is this user
-    const auto ask = read_as<Ask>(*message);
-    requests.push_back({found->first, {.calls = ask.calls, .stacks = ask.stacks, .use = ask.use}});
+    try {
+      const auto ask = read_as<Ask>(*message);
+      requests.push_back({found->first, {.calls = ask.calls, .stacks = ask.stacks, .use = ask.use}});
+    } catch (const MessageError&) {
+      is_understood = false;
+    }
   }
-  if (wire.broken()) clients_.erase(found);
+  if (wire.broken() || !is_understood) clients_.erase(found);
   for (const Request& request : requests) on_request_(request);
 }
 
@@ -133,7 +139,7 @@ std::optional<JobStory> AskingLauncher::take() {
     has_answered_ = true;
     try {
       return story_from_json(read_as<Answer>(*message).story);
-    } catch (const Error&) {
+    } catch (const std::exception&) {
       return std::nullopt;
     }
   }

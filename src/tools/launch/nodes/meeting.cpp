@@ -60,8 +60,18 @@ void Meeting::on_call(Member from) {
 }
 
 void Meeting::on_message(Member from, const std::string& address, const json& message, Time now) {
-  const std::string say = said(message);
   if (state_ == State::over) return;
+  try {
+    take(from, address, message, now);
+  } catch (const MessageError& error) {
+    const std::string why = fmt::format("what it says cannot be understood: {}", error.what());
+    refuse(from, why);
+    on_lost(from, why, now);
+  }
+}
+
+void Meeting::take(Member from, const std::string& address, const json& message, Time now) {
+  const std::string say = said(message);
   if (!has(from)) {
     if (say == Hello::kSay) return on_hello(from, address, read_as<Hello>(message), now);
     return refuse(from, "it speaks before it has said who it is");
@@ -179,9 +189,9 @@ void Meeting::on_exchanged(Member from, Exchanged exchanged) {
   nodes_.at(from).exchanged = std::move(exchanged.entries);
   const auto waits = [](const auto& entry) { return entry.second.node_rank < 0 || entry.second.exchanged; };
   if (!std::ranges::all_of(nodes_, waits)) return;
-  json all = json::object();
+  PmiServer::Entries all;
   for (auto& [member, node] : nodes_) {
-    if (node.exchanged && node.exchanged->is_object()) all.update(*node.exchanged);
+    for (auto& [key, value] : node.exchanged.value_or(PmiServer::Entries())) all.insert_or_assign(key, value);
     node.exchanged.reset();
   }
   for (const auto& [member, node] : nodes_) {
@@ -191,7 +201,7 @@ void Meeting::on_exchanged(Member from, Exchanged exchanged) {
 
 // By the time of this moment, not that at which it was found that something has come.
 void Meeting::on_clock(Member from, const ClockAsked& clock) {
-  send(from, message_of(ClockAsked{.asked = clock.asked.substr(0, 20), .answered = std::to_string(core::clock_ns())}));
+  send(from, message_of(ClockAsked{.asked = clock.asked, .answered = static_cast<std::int64_t>(core::clock_ns())}));
 }
 
 // The trace is written by the one that has started the others, else by the first node.

@@ -72,7 +72,7 @@ class Meeting {
   // A launcher has connected, and is asked who it is. It must prove that it knows the secret, and is told nothing
   // before.
   void on_call(Member from);
-  // `address`: the address from which the member has connected.
+  // `address`: the address from which the member has connected. A member whose message cannot be understood is lost.
   void on_message(Member from, const std::string& address, const nlohmann::json& message, Time now);
   void on_lost(Member member, const std::string& why, Time now);
   void tick(Time now);
@@ -103,8 +103,8 @@ class Meeting {
     int first_rank = 0;
     int order = 0;  // order of arrival
     bool ended = false;
-    int signals = 0;                          // how many signals its launcher got that end the job
-    std::optional<nlohmann::json> exchanged;  // what its ranks have put, while they wait in a barrier of PMI
+    int signals = 0;                              // how many signals its launcher got that end the job
+    std::optional<PmiServer::Entries> exchanged;  // what its ranks have put, while they wait in a barrier of PMI
   };
   struct Failure {
     int rank = -1;
@@ -119,6 +119,7 @@ class Meeting {
     std::set<Member> awaited = {};
   };
 
+  void take(Member from, const std::string& address, const nlohmann::json& message, Time now);
   void on_hello(Member from, const std::string& address, const Hello& hello, Time now);
   void on_failed(Member from, const Failed& failed, Time now);
   void on_exchanged(Member from, Exchanged exchanged);

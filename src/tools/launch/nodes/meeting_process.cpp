@@ -150,7 +150,8 @@ class Host {
   }
 
   void drop(int member, const std::string& why, Time now) {
-    if (!meeting_.has(member) && !meeting_.over()) say_stranger(guests_.at(member).address, why);
+    const Guest& guest = guests_.at(member);
+    if (!guest.wire.trusts() && !meeting_.over()) say_stranger(guest.address, why);
     guests_.erase(member);
     meeting_.on_lost(member, why, now);
   }

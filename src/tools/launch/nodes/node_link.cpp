@@ -1,11 +1,9 @@
 #include "launch/nodes/node_link.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -66,6 +64,20 @@ ProofSubject NodeLink::subject() const {
   return node_proof_subject(hello_.id, meeting_nonce_, own_nonce_);
 }
 
+std::optional<LinkEvent> NodeLink::heard(const json& message) {
+  try {
+    if (!trusts_) return on_stranger(message);
+    if (said(message) == Alive::kSay) return std::nullopt;
+    if (said(message) != ClockAsked::kSay) return to_event(message);
+    on_clock(read_as<ClockAsked>(message));
+    return std::nullopt;
+  } catch (const MessageError& error) {
+    LinkEvent event;
+    event.why = fmt::format("what it says cannot be understood: {}", error.what());
+    return event;
+  }
+}
+
 std::vector<LinkEvent> NodeLink::receive(Time now) {
   std::vector<LinkEvent> events;
   if (told_lost_) return events;
@@ -73,20 +85,11 @@ std::vector<LinkEvent> NodeLink::receive(Time now) {
   began_at_ += pause;
   heard_at_ += pause;
   wire_.flush();
-  while (const auto heard = wire_.next()) {
-    const json& message = *heard;
+  while (const auto message = wire_.next()) {
     heard_at_ = now;
-    if (!trusts_) {
-      if (auto event = on_stranger(message)) events.push_back(*std::move(event));
-      if (events.empty()) continue;
-    } else if (said(message) == Alive::kSay) {
-      continue;
-    } else if (said(message) == ClockAsked::kSay) {
-      on_clock(message);
-      continue;
-    } else {
-      events.push_back(to_event(message));
-    }
+    auto event = heard(*message);
+    if (!event) continue;
+    events.push_back(*std::move(event));
     // The last word: that the connection ends behind it is no news.
     const LinkEvent::Kind kind = events.back().kind;
     told_lost_ = kind == LinkEvent::Kind::done || kind == LinkEvent::Kind::refused || kind == LinkEvent::Kind::lost;
@@ -149,10 +152,7 @@ LinkEvent NodeLink::to_event(const json& message) const {
     if (event.limit != EndCause::exit_timed_out) event.limit = EndCause::timed_out;
   } else if (say == Exchanged::kSay) {
     event.kind = LinkEvent::Kind::exchanged;
-    const auto exchanged = read_as<Exchanged>(message);
-    for (const auto& [key, value] : exchanged.entries.items()) {
-      if (exchanged.entries.is_object() && value.is_string()) event.entries.emplace(key, value.get<std::string>());
-    }
+    event.entries = read_as<Exchanged>(message).entries;
   } else if (say == Traced::kSay) {
     auto traced = read_as<Traced>(message);
     event.kind = LinkEvent::Kind::traced;
@@ -203,26 +203,12 @@ void NodeLink::tick(Time now) {
   ask_for_clock();
 }
 
-namespace {
-
-std::optional<std::int64_t> read_ns(const std::string& text) {
-  std::int64_t ns = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), ns);
-  return read.ec == std::errc() && read.ptr == text.data() + text.size() ? std::optional(ns) : std::nullopt;
-}
-
-}  // namespace
-
 void NodeLink::ask_for_clock() {
-  if (hello_.asks_for_clock) wire_.send(message_of(ClockAsked{.asked = std::to_string(core::clock_ns())}));
+  if (hello_.asks_for_clock) wire_.send(message_of(ClockAsked{.asked = static_cast<std::int64_t>(core::clock_ns())}));
 }
 
-void NodeLink::on_clock(const json& message) {
-  const auto heard = static_cast<std::int64_t>(core::clock_ns());
-  const auto clock = read_as<ClockAsked>(message);
-  const auto asked = read_ns(clock.asked), answered = read_ns(clock.answered);
-  if (!asked || !answered) return;
-  clock_.add(*asked, *answered, heard);
+void NodeLink::on_clock(const ClockAsked& clock) {
+  clock_.add(clock.asked, clock.answered, static_cast<std::int64_t>(core::clock_ns()));
   if (clock_.needs_more_early()) ask_for_clock();
 }
 

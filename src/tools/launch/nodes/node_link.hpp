@@ -20,6 +20,8 @@
 
 namespace col::launch {
 
+struct ClockAsked;
+
 // A message from the meeting.
 struct LinkEvent {
   enum class Kind {
@@ -96,13 +98,14 @@ class NodeLink {
   void tell_answer(int question, const JobStory& story);
 
  private:
+  std::optional<LinkEvent> heard(const nlohmann::json& message);
   std::optional<LinkEvent> on_stranger(const nlohmann::json& message);
   ProofSubject subject() const;
   LinkEvent to_event(const nlohmann::json& message) const;
   bool is_possible(const Assignment& job) const;
   void tell(nlohmann::json message);
   void ask_for_clock();
-  void on_clock(const nlohmann::json& message);
+  void on_clock(const ClockAsked& clock);
 
   Wire wire_;
   std::string peer_address_;

@@ -27,49 +27,9 @@ std::optional<Enum> from_string(std::string_view name, Enum last) noexcept {
 
 }  // namespace
 
-void MessageReader::operator()(const char* name, std::string& value) const {
-  if (in(name).is_string()) value = in(name).get<std::string>();
-}
-
-void MessageReader::operator()(const char* name, bool& value) const {
-  if (in(name).is_boolean()) value = in(name).get<bool>();
-}
-
-void MessageReader::operator()(const char* name, int& value) const {
-  std::optional<int> number;
-  (*this)(name, number);
-  if (number) value = *number;
-}
-
-void MessageReader::operator()(const char* name, std::optional<int>& value) const {
-  const json& number = in(name);
-  if (!number.is_number_integer()) return;
-  const bool fits = number.is_number_unsigned() ? std::in_range<int>(number.get<std::uint64_t>())
-                                                : std::in_range<int>(number.get<std::int64_t>());
-  if (fits) value = number.get<int>();
-}
-
-void MessageReader::operator()(const char* name, std::vector<int>& value) const {
-  for (const json& number : in(name)) {
-    if (number.is_number_integer() && number.get<std::int64_t>() >= 0 && number.get<std::int64_t>() <= kMaxRanks)
-      value.push_back(number.get<int>());
-  }
-}
-
-void MessageReader::operator()(const char* name, json& value) const {
-  value = in(name);
-}
-
-const json& MessageReader::in(const char* name) const {
-  static const json kNothing;
-  const auto found = message_.find(name);
-  return found != message_.end() ? *found : kNothing;
-}
-
 std::string said(const json& message) {
-  std::string say;
-  MessageReader{message}("say", say);
-  return say;
+  const auto say = message.find("say");
+  return say != message.end() && say->is_string() ? say->get<std::string>() : std::string();
 }
 
 ProofSubject node_proof_subject(std::string_view id, std::string_view meeting_nonce, std::string_view node_nonce) {

@@ -1,14 +1,15 @@
-// The messages between nodes. Data from the network is never trusted to have the right form: a member that is missing,
-// or that has another type, leaves the struct's own value.
+// The messages between nodes. Data from the network is never trusted to have the right form: it is read strictly, and
+// whoever sends something else has lost its connection. What strangers say may lack members, as another version may
+// have others.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <col/error.hpp>
@@ -18,6 +19,7 @@
 #include "launch/job/assignment.hpp"
 #include "launch/job/job_result.hpp"
 #include "launch/nodes/asked_for.hpp"
+#include "launch/pmi/pmi_server.hpp"
 
 namespace col::launch {
 
@@ -28,6 +30,12 @@ ProofSubject node_proof_subject(std::string_view id, std::string_view meeting_no
 // The token of the ranks' store. The meeting sends only its salt, so a listener cannot make the token without the
 // secret.
 std::string store_token_of(std::string_view secret, std::string_view id, int restart, std::string_view salt);
+
+// JSON that somebody else reads: a story of ranks.
+struct AnyJson {
+  void write(core::JsonBuilder& out, const nlohmann::json& value) const { out.add_whole(value); }
+  void read(const core::JsonPlace& place, nlohmann::json& value) const { value = place.whole_value(); }
+};
 
 // ---- Messages: one struct each, and its members in JSON are those that its fields() visits. The first ones are
 // between strangers.
@@ -40,8 +48,8 @@ struct Challenge {  // by the meeting, to whoever calls
 template <class Visit>
 void fields(Challenge& message, Visit& visit) {
   auto& [protocol, nonce] = message;
-  visit("protocol", protocol);
-  visit("nonce", nonce);
+  visit.optional("protocol", protocol);
+  visit.optional("nonce", nonce);
 }
 
 struct Hello {  // by a node
@@ -56,15 +64,15 @@ struct Hello {  // by a node
 template <class Visit>
 void fields(Hello& message, Visit& visit) {
   auto& [protocol, id, nonce, proof, node_rank, host, local_ranks, master_port, wants_stories] = message;
-  visit("protocol", protocol);
-  visit("id", id);
-  visit("nonce", nonce);
-  visit("proof", proof);
-  visit("node_rank", node_rank);
-  visit("host", host);
-  visit("local_ranks", local_ranks);
-  visit("master_port", master_port);
-  visit("wants_stories", wants_stories);
+  visit.optional("protocol", protocol);
+  visit.optional("id", id);
+  visit.optional("nonce", nonce);
+  visit.optional("proof", proof);
+  visit.optional("node_rank", node_rank);
+  visit.optional("host", host);
+  visit.optional("local_ranks", local_ranks);
+  visit.optional("master_port", master_port);
+  visit.optional("wants_stories", wants_stories);
 }
 
 struct Welcome {  // by the meeting
@@ -74,7 +82,7 @@ struct Welcome {  // by the meeting
 template <class Visit>
 void fields(Welcome& message, Visit& visit) {
   auto& [proof] = message;
-  visit("proof", proof);
+  visit.optional("proof", proof);
 }
 
 struct Refused {  // by the meeting: its last word
@@ -84,7 +92,7 @@ struct Refused {  // by the meeting: its last word
 template <class Visit>
 void fields(Refused& message, Visit& visit) {
   auto& [why] = message;
-  visit("why", why);
+  visit.optional("why", why);
 }
 
 struct Alive {
@@ -117,7 +125,7 @@ void fields(Start& message, Visit& visit) {
   visit("store_salt", store_salt);
   visit("master_address", master_address);
   visit("master_port", master_port);
-  visit("ranks_of_nodes", ranks_of_nodes);
+  visit("ranks_of_nodes", ranks_of_nodes, core::ShortList<core::Within>{kMaxRanks, core::within(0, kMaxRanks)});
   core::stays(store_url, store_token);  // each node makes its own
 }
 
@@ -144,7 +152,7 @@ template <class Visit>
 void fields(SignalCame& message, Visit& visit) {
   auto& [signal, round] = message;
   visit("signal", signal);
-  visit("round", round);
+  visit.if_set("round", round, round.has_value());
 }
 
 struct LimitPassed {  // by both
@@ -155,7 +163,7 @@ struct LimitPassed {  // by both
 template <class Visit>
 void fields(LimitPassed& message, Visit& visit) {
   auto& [restart, cause] = message;
-  visit("restart", restart);
+  visit.if_set("restart", restart, restart.has_value());
   visit("cause", cause);
 }
 
@@ -169,7 +177,7 @@ struct Failed {  // by a node: one of its ranks has failed
 template <class Visit>
 void fields(Failed& message, Visit& visit) {
   auto& [restart, rank, collateral, what] = message;
-  visit("restart", restart);
+  visit.if_set("restart", restart, restart.has_value());
   visit("rank", rank);
   visit("collateral", collateral);
   visit("what", what);
@@ -183,8 +191,8 @@ struct Ended {  // by a node: all of its ranks have ended
 template <class Visit>
 void fields(Ended& message, Visit& visit) {
   auto& [restart, story] = message;
-  visit("restart", restart);
-  visit("story", story);
+  visit.if_set("restart", restart, restart.has_value());
+  visit("story", story, AnyJson());
 }
 
 // All ranks of a node are in a barrier of PMI: what they have put since the last. The meeting answers when all nodes
@@ -192,12 +200,12 @@ void fields(Ended& message, Visit& visit) {
 struct Exchanged {  // by both
   static constexpr std::string_view kSay = "exchanged";
   std::optional<int> restart = {};  // by nodes only
-  nlohmann::json entries = {};      // an object of texts
+  PmiServer::Entries entries = {};
 };
 template <class Visit>
 void fields(Exchanged& message, Visit& visit) {
   auto& [restart, entries] = message;
-  visit("restart", restart);
+  visit.if_set("restart", restart, restart.has_value());
   visit("entries", entries);
 }
 
@@ -230,7 +238,7 @@ template <class Visit>
 void fields(Asked& message, Visit& visit) {
   auto& [question, story] = message;
   visit("question", question);
-  visit("story", story);
+  visit("story", story, AnyJson());
 }
 
 struct Answer {  // by both
@@ -244,7 +252,7 @@ void fields(Answer& message, Visit& visit) {
   auto& [question, node_rank, story] = message;
   visit("question", question);
   visit("node_rank", node_rank);
-  visit("story", story);
+  visit("story", story, AnyJson());
 }
 
 struct Unreachable {  // by the node that should have started another one
@@ -258,7 +266,7 @@ void fields(Unreachable& message, Visit& visit) {
   auto& [what, exit_code, unless_came] = message;
   visit("what", what);
   visit("exit_code", exit_code);
-  visit("unless_came", unless_came);
+  visit.if_set("unless_came", unless_came, unless_came.has_value());
 }
 
 struct Done {  // by the meeting: its last word
@@ -268,13 +276,14 @@ struct Done {  // by the meeting: its last word
 template <class Visit>
 void fields(Done& message, Visit& visit) {
   auto& [story] = message;
-  visit("story", story);
+  visit("story", story, AnyJson());
 }
 
-// A question of a node, and the answer with the meeting's clock: nanoseconds, as text.
+// A question of a node, and the answer with the meeting's clock, in nanoseconds.
 struct ClockAsked {  // by both
   static constexpr std::string_view kSay = "clock";
-  std::string asked = {}, answered = {};
+  std::int64_t asked = 0;
+  std::int64_t answered = 0;  // by the meeting only
 };
 template <class Visit>
 void fields(ClockAsked& message, Visit& visit) {
@@ -287,61 +296,39 @@ void fields(ClockAsked& message, Visit& visit) {
 struct Traced {  // by a node, and passed on by the meeting
   static constexpr std::string_view kSay = "traced";
   std::optional<int> restart = {};
-  std::string part = {};  // of Timeline::pack(), in hexadecimal digits
+  std::string part = {};  // of Timeline::pack()
 };
 template <class Visit>
 void fields(Traced& message, Visit& visit) {
   auto& [restart, part] = message;
-  visit("restart", restart);
+  visit.if_set("restart", restart, restart.has_value());
   visit("part", part);
 }
 
-class MessageWriter {
- public:
-  template <class T>
-  void operator()(const char* name, const T& value) {
-    message[name] = value;
-  }
-  void operator()(const char* name, const std::optional<int>& value) {
-    if (value) message[name] = *value;
-  }
-  nlohmann::json message = nlohmann::json::object();
-};
-
-// Lenient, unlike core::JsonReader: it takes what it understands.
-class MessageReader {
- public:
-  explicit MessageReader(const nlohmann::json& message) : message_(message) {}
-
-  void operator()(const char* name, std::string& value) const;
-  void operator()(const char* name, bool& value) const;
-  void operator()(const char* name, int& value) const;
-  void operator()(const char* name, std::optional<int>& value) const;
-  void operator()(const char* name, std::vector<int>& value) const;  // numbers of ranks
-  void operator()(const char* name, nlohmann::json& value) const;    // null when it is missing
-
- private:
-  const nlohmann::json& in(const char* name) const;
-
-  const nlohmann::json& message_;
+// A message cannot be read; says where, and what should be there.
+class MessageError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 // What a message says; empty if it says nothing.
 std::string said(const nlohmann::json& message);
 
 template <class Message>
-nlohmann::json message_of(Message message) {
-  MessageWriter writer;
-  writer("say", Message::kSay);
-  fields(message, writer);
-  return std::move(writer.message);
+nlohmann::json message_of(const Message& message) {
+  nlohmann::json object = core::json_of<Message>(message);
+  object["say"] = Message::kSay;
+  return object;
 }
 
+// Throws MessageError.
 template <class Message>
 Message read_as(const nlohmann::json& message) {
   Message read;
-  const MessageReader reader(message);
-  fields(read, reader);
+  try {
+    core::read_json(core::JsonDocument::of(message, fmt::format("'{}'", Message::kSay)).root(), read);
+  } catch (const Error& error) {
+    throw MessageError(error.message());
+  }
   return read;
 }
 

@@ -48,6 +48,7 @@ class Wire {
 
   int fd() const noexcept { return socket_.get(); }
   void trust() noexcept { trusts_ = true; }
+  bool trusts() const noexcept { return trusts_; }
 
   // Queues the message, and writes as much as possible at once.
   void send(const nlohmann::json& message);

@@ -2,42 +2,12 @@
 
 #include <exception>
 #include <limits>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "common/write_file.hpp"
 
 namespace col::launch {
-namespace {
-
-constexpr std::string_view kDigits = "0123456789abcdef";
-
-std::string to_hexadecimal(std::string_view bytes) {
-  std::string digits;
-  digits.reserve(2 * bytes.size());
-  for (const char letter : bytes) {
-    const auto byte = static_cast<unsigned char>(letter);
-    digits += kDigits[byte >> 4];
-    digits += kDigits[byte & 15];
-  }
-  return digits;
-}
-
-std::optional<std::string> from_hexadecimal(std::string_view digits) {
-  std::string bytes;
-  bytes.reserve(digits.size() / 2);
-  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
-    const std::size_t high = kDigits.find(digits[i]), low = kDigits.find(digits[i + 1]);
-    if (high == kDigits.npos || low == kDigits.npos) return std::nullopt;
-    bytes += static_cast<char>(high << 4 | low);
-  }
-  return digits.size() % 2 == 0 ? std::optional(std::move(bytes)) : std::nullopt;
-}
-
-}  // namespace
-
 void Traces::take() {
   if (job_.parts.spec.inspect.trace_path.empty()) return;
   try {
@@ -67,10 +37,9 @@ void Traces::forget(int restart) {
 
 void Traces::add(const LinkEvent& event) {
   forget(event.restart);
-  const auto part = from_hexadecimal(event.part);
-  if (event.restart < restart_ || !part) return;
+  if (event.restart < restart_) return;
   try {
-    timeline_.add_packed(*part);
+    timeline_.add_packed(event.part);
   } catch (const Error& error) {
     job_.say("another host's part of the trace: {}", error.message());
   }
@@ -85,11 +54,11 @@ void Traces::send(Timeline& own) {
   constexpr std::size_t kPartBytes = 4 * 1024 * 1024, kMostBytes = 96 * 1024 * 1024;
   std::size_t sent = 0;
   for (const std::string& part : own.pack(kPartBytes)) {
-    if (sent += 2 * part.size(); sent > kMostBytes) {
+    if (sent += part.size(); sent > kMostBytes) {
       job_.say("this host's part of the trace is too large to be sent whole; take a smaller --trace-limit");
       return;
     }
-    job_.link->tell_trace(to_hexadecimal(part), restart_);
+    job_.link->tell_trace(part, restart_);
     job_.link->tick(NodeJob::Clock::now());
   }
 }
