@@ -23,7 +23,7 @@ refused "cannot write" allreduce --csv /
 refused "name a file that can be written" allreduce --html /nowhere/page.html
 refused "name a file that can be written" allreduce --plot /nowhere/curves.svg
 refused "name a file that can be written" tune allreduce -o /nowhere/table.json
-refused ".svg" allreduce --plot curves.gif
+refused "a drawing is SVG; end its name with .svg" allreduce --plot curves.png
 refused "did you mean 'ring'" allreduce --size 1K --algo rign
 refused "unknown backend" allreduce --backend smh
 refused "no files /nowhere/a.json and /nowhere/b.json" compare /nowhere/a.json /nowhere/b.json
@@ -35,7 +35,8 @@ echo '{}' >"$results"
 refused "did you mean 'mst'" draw --algorithm mts -n 4
 refused "no results of colbench" draw "$results"
 refused "--size is of plans" draw "$results" --size 64K
-refused "results are drawn as .svg, .png or .html" draw "$results" -o "$work/x.json"
+refused "a drawing is SVG; end its name with .svg" draw "$results" -o curves.pdf
+refused "results are drawn as .svg or .html" draw "$results" -o "$work/x.json"
 refused "cannot read" draw /nowhere/results.json
 refused "a plan is drawn as .svg, .json or .txt" draw --algorithm mst -o "$work/x.html"
 refused "which algorithm of broadcast? write --algorithm and one of " draw broadcast

@@ -127,7 +127,7 @@ REFUSED = {
     "one rank": (["-n", "1"], "'1' is no number of ranks; write a whole number from 2 on"),
     "no time": (["--seconds", "0"], "--seconds must be more than 0"),
     "no limit": (["--limit", "-1"], "--limit must be more than 0"),
-    "no picture": (["--picture", "x.gif"], "end it with .html, .svg or .png"),
+    "no picture": (["--picture", "x.gif"], "end it with .html or .svg"),
     "no folder": (["--json", "/none/x.json"], "there is no folder /none"),
     "a folder": (["--json", "/"], "cannot write /: it is a folder"),
     "no picture there": (["--picture", "/none.svg/x.svg"], "there is no folder /none.svg"),

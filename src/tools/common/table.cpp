@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,37 +15,36 @@ namespace {
 constexpr std::size_t kLeastText = 8;  // columns that a text keeps when it is cut
 
 // A table's columns, and how they get narrower. All of it pure.
-class Columns {
+class Layout {
  public:
-  explicit Columns(const TextRows& rows) {
-    for (const auto& row : rows) {
-      widths_.resize(std::max(widths_.size(), row.size()));
-      for (std::size_t i = 0; i < row.size(); ++i) widths_[i] = std::max(widths_[i], columns_of(row[i].text));
-    }
-    shown_.assign(widths_.size(), true);
+  Layout(const Table& table, Style style) : columns_(table.columns), rows_(1), style_(style) {
+    for (const TableColumn& column : columns_) rows_[0].push_back({column.heading()});
+    rows_.insert(rows_.end(), table.rows.begin(), table.rows.end());
+    shown_.assign(columns_.size(), true);
+    measure();
   }
 
   // Returns the names of the columns that went.
-  std::vector<std::string> fit(std::size_t room, const std::vector<TextCell>& head) {
+  std::vector<std::string> fit(std::size_t room) {
     std::vector<std::string> gone;
     if (width() > room) gap_ = 1;
+    if (width() > room) join_units();
     while (width() > room) {
-      std::size_t first = head.size();
-      for (std::size_t i = 0; i < head.size(); ++i) {
-        if (shown_[i] && head[i].goes > (first == head.size() ? 0 : head[first].goes)) first = i;
+      std::size_t first = 0;
+      for (std::size_t i = 0; i < columns_.size(); ++i) {
+        if (goes(i) > goes(first)) first = i;
       }
-      if (first == head.size()) break;
+      if (goes(first) == 0) break;
       shown_[first] = false;
-      gone.push_back(head[first].text);
+      gone.push_back(columns_[first].name);
     }
     if (width() > room) {
       std::size_t widest = 0;
       for (std::size_t i = 0; i < widths_.size(); ++i) {
         if (shown_[i] && widths_[i] > widths_[widest]) widest = i;
       }
-      const std::size_t over = width() - room;
-      widths_[widest] =
-          std::max(std::min(widths_[widest], kLeastText), widths_[widest] - std::min(widths_[widest], over));
+      const std::size_t least = std::min(widths_[widest], kLeastText), over = width() - room;
+      widths_[widest] = std::max(least, widths_[widest] - std::min(widths_[widest], over));
     }
     return gone;
   }
@@ -59,27 +59,69 @@ class Columns {
     return sum + (count > 0 ? gap_ * (count - 1) : 0);
   }
 
-  std::string line(const std::vector<TextCell>& cells, Style style) const {
+  std::string lines() const {
+    std::string text = line(rows_[0]) + "\n";
+    for (std::size_t i = 0; i < width(); ++i) text += style_.rule();
+    text += '\n';
+    for (std::size_t i = 1; i < rows_.size(); ++i) text += line(rows_[i]) + "\n";
+    return text;
+  }
+
+  std::string legend(std::string_view mark) const {
+    std::size_t width = 0;
+    for (const TableColumn& column : columns_) width = std::max(width, columns_of(column.name));
+    std::string text;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (!shown_[i] || columns_[i].meaning.empty()) continue;
+      const std::string space(width - columns_of(columns_[i].name), ' ');
+      text += toned(fmt::format("{}{}{}  {}", mark, columns_[i].name, space, columns_[i].meaning), Tone::faint, style_);
+      text += '\n';
+    }
+    return text;
+  }
+
+ private:
+  std::uint8_t goes(std::size_t column) const { return shown_[column] ? columns_[column].goes : 0; }
+
+  void measure() {
+    widths_.assign(columns_.size(), 0);
+    for (const TextRow& row : rows_) {
+      for (std::size_t i = 0; i < row.size(); ++i) widths_[i] = std::max(widths_[i], columns_of(row[i].text));
+    }
+  }
+
+  // "1.23 us" becomes "1.23us".
+  void join_units() {
+    for (std::size_t row = 1; row < rows_.size(); ++row) {
+      for (std::size_t i = 0; i < rows_[row].size(); ++i) {
+        if (columns_[i].number) std::erase(rows_[row][i].text, ' ');
+      }
+    }
+    measure();
+  }
+
+  std::string line(const TextRow& cells) const {
     std::string line;
     std::size_t missing = 0;  // spaces before the next cell that has text
     for (std::size_t i = 0; i < cells.size(); ++i) {
       if (!shown_[i]) continue;
-      const std::string text = fitted(cells[i].text, widths_[i], style);
-      if (!text.empty()) {
-        line += std::string(missing, ' ') + toned(text, cells[i].tone, style);
-        missing = 0;
-      }
-      missing += widths_[i] - columns_of(text) + gap_;
+      const std::string text = fitted(cells[i].text, widths_[i]);
+      const std::size_t rest = widths_[i] - columns_of(text);
+      if (columns_[i].number) missing += rest;
+      if (!text.empty()) line += std::string(std::exchange(missing, 0), ' ') + toned(text, cells[i].tone, style_);
+      missing += gap_ + (columns_[i].number ? 0 : rest);
     }
     return line;
   }
 
- private:
-  static std::string fitted(const std::string& text, std::size_t width, Style style) {
+  std::string fitted(const std::string& text, std::size_t width) const {
     if (columns_of(text) <= width) return text;
-    return std::string(cut(text, width - columns_of(style.ellipsis()))) + std::string(style.ellipsis());
+    return std::string(cut(text, width - columns_of(style_.ellipsis()))) + std::string(style_.ellipsis());
   }
 
+  const std::vector<TableColumn>& columns_;
+  TextRows rows_;
+  Style style_;
   std::vector<std::size_t> widths_;
   std::vector<bool> shown_;
   std::size_t gap_ = 2;
@@ -87,21 +129,23 @@ class Columns {
 
 }  // namespace
 
+std::string render_table(const Table& table, Style style, std::string_view mark) {
+  Layout layout(table, style);
+  std::vector<std::string> gone;
+  if (style.columns > 0) gone = layout.fit(style.columns);
+  std::string text = layout.lines();
+  if (table.legend) text += layout.legend(mark);
+  if (gone.empty()) return text;
+  const std::string line = fmt::format("{}no room here for {}: {}", mark, fmt::join(gone, ", "), table.elsewhere);
+  return text + toned(line, Tone::faint, style) + "\n";
+}
+
 std::string render_table(const TextRows& rows, Style style) {
   if (rows.empty()) return {};
-  Columns columns(rows);
-  std::vector<std::string> gone;
-  if (style.columns > 0) gone = columns.fit(style.columns, rows.front());
-  std::string table;
-  for (const auto& row : rows) {
-    table += columns.line(row, style) + "\n";
-    if (&row != &rows.front()) continue;
-    for (std::size_t i = 0; i < columns.width(); ++i) table += style.rule();
-    table += '\n';
-  }
-  if (!gone.empty())
-    table += fmt::format("no room for: {} (a wider terminal, or a pipe, has them)\n", fmt::join(gone, ", "));
-  return table;
+  Table table{.rows = {rows.begin() + 1, rows.end()}};
+  for (const TextCell& head : rows.front()) table.columns.push_back({.name = head.text, .goes = head.goes});
+  for (const TextRow& row : rows) table.columns.resize(std::max(table.columns.size(), row.size()));
+  return render_table(table, style);
 }
 
 }  // namespace col::tools

@@ -16,6 +16,7 @@
 #include "colbench/plans/comparison.hpp"
 #include "colbench/plans/plan_source.hpp"
 #include "common/command_line.hpp"
+#include "common/report.hpp"
 #include "fixtures.hpp"
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
@@ -78,9 +79,12 @@ TEST_CASE("comparison: one table for each kind of cell, with the choice marked a
   Chooser::Result choice;
   choice.algorithm.name = "direct";
   choice.reason = "rule 1";
-  const std::string text = tools::render_noted(algorithm_ranking(
-                                                   groups[0], [&](const Cell&) { return choice; }, false),
-                                               {}, "# ");
+  const auto ranking = [&](tools::Style style) {
+    return report_text({.tables = {algorithm_ranking(
+                            groups[0], [&](const Cell&) { return choice; }, false)}},
+                       style);
+  };
+  const std::string text = ranking({});
   CHECK(has(text, "2*  direct"));
   CHECK(has(text, "would choose direct: rule 1"));
   CHECK(has(text, "rank correlation 1.00 (Spearman) over 3"));
@@ -89,10 +93,8 @@ TEST_CASE("comparison: one table for each kind of cell, with the choice marked a
   CHECK(has(text, "524,288"));
   CHECK(has(text, "contiguous"));
   // On a terminal of 80 columns, what ranks them stays.
-  const std::string narrow = tools::render_noted(algorithm_ranking(
-                                                     groups[0], [&](const Cell&) { return choice; }, false),
-                                                 {.columns = 80}, "# ");
-  for (const char* word : {"algorithm", "median", "x model", "no room for: messages"}) CHECK(has(narrow, word));
+  const std::string narrow = ranking({.columns = 80});
+  for (const char* word : {"algorithm", "median", "x model", "no room here for messages"}) CHECK(has(narrow, word));
 }
 
 TEST_CASE("candidates: algorithms with parameters that the built-in table may run", "[colbench]") {

@@ -142,9 +142,4 @@ std::string complaint_of(int (*command)(const Invocation&), const std::vector<st
   return complaint_of([&] { command({.arguments = arguments, .screen = {}, .measure = measure}); });
 }
 
-void need_gnuplot() {
-  INFO("install gnuplot-nox");
-  REQUIRE(has_gnuplot());
-}
-
 }  // namespace col::colbench

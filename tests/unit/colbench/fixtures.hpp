@@ -40,7 +40,4 @@ std::string complaint_of(const std::function<void()>& call);
 // Of a command that must not go on to measure.
 std::string complaint_of(int (*command)(const Invocation&), const std::vector<std::string>& arguments);
 
-// For tests that look at what gnuplot has drawn.
-void need_gnuplot();
-
 }  // namespace col::colbench

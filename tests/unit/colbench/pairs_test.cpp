@@ -179,46 +179,50 @@ TEST_CASE("heat map: shades say how much slower than the median a pair is", "[co
 
 TEST_CASE("heat map: numbers are aligned, the slow rank is dark in its row and column", "[colbench]") {
   HeatMap map{.ranks = 12, .bytes = 8, .pairs = all_pairs(12, slow_ranks({3}, 12))};
-  const std::string text = heat_map_text(map, {.utf8 = true}, 120);
+  const std::string text = heat_map_text(map, {.utf8 = true, .columns = 120});
   INFO(text);
   const std::vector<std::string> lines = lines_of(text);
-  REQUIRE(lines.size() == 2 + 12 + 1);
+  REQUIRE(lines.size() == 3 + 12 + 1);
   CHECK(lines[0] == "latency of 8-byte messages, in us");
   std::size_t dark = 0;
   for (std::size_t row = 0; row < 12; ++row) {
-    const std::string& line = lines[2 + row];
-    CHECK(tools::columns_of(line) <= tools::columns_of(lines[1]) + 1);
+    const std::string& line = lines[3 + row];
+    CHECK(tools::columns_of(line) <= tools::columns_of(lines[2]));
     const std::size_t here = occurrences(line, "█");
     CHECK(here == (row == 3 ? 11 : 1));
     dark += here;
   }
   CHECK(dark == 22);
   CHECK_FALSE(has(text, "\x1b["));
-  CHECK(has(heat_map_text(map, {.utf8 = true, .colour = true}, 120), "\x1b[31m"));
-  const std::string ascii = heat_map_text(map, {}, 120);
+  CHECK(has(heat_map_text(map, {.utf8 = true, .colour = true, .columns = 120}), "\x1b[31m"));
+  const std::string ascii = heat_map_text(map, {.columns = 120});
   CHECK(std::all_of(ascii.begin(), ascii.end(), [](char letter) { return static_cast<unsigned char>(letter) < 128; }));
 }
 
 TEST_CASE("heat map: where there is no room for numbers the shades remain", "[colbench]") {
   const HeatMap map{.ranks = 40, .bytes = 8, .pairs = all_pairs(40, slow_ranks({3}, 3))};
-  const std::string text = heat_map_text(map, {.utf8 = true}, 80);
+  const std::string text = heat_map_text(map, {.utf8 = true, .columns = 80});
   INFO(text);
   CHECK(has(text, "shades only"));
   for (const std::string& line : lines_of(text)) CHECK(tools::columns_of(line) <= 100);
-  CHECK(lines_of(text).size() == 2 + 40 + 1);
+  CHECK(lines_of(text).size() == 1 + 40 + 1);
 }
 
-TEST_CASE("heat map: the page has a shaded cell for every pair, and nothing from outside", "[colbench]") {
-  Results results;
-  results.run.command = {"colbench", "pairs", "--size", "<8>"};
-  results.warnings = {"a <b> & c"};
-  const std::vector<HeatMap> maps = {{.ranks = 4, .bytes = 8, .pairs = all_pairs(4, slow_ranks({3}, 3))}};
-  const std::string page = pairs_page(results, maps, "rank 3 is slow\nand so on\n");
-  CHECK(occurrences(page, "class=\"s4\"") == 6);
-  CHECK(has(page, "<p>rank 3 is slow</p>"));
-  CHECK(has(page, "a &lt;b&gt; &amp; c"));
-  CHECK(has(page, "&lt;8&gt;"));
-  for (const char* outside : {"http:", "https:", "src=", "href=\"h", "url("}) CHECK_FALSE(has(page, outside));
+TEST_CASE("heat map: on a page, slow pairs are marked, and not by colour alone", "[colbench]") {
+  const HeatMap map{.ranks = 4, .bytes = 8, .pairs = all_pairs(4, slow_ranks({3}, 3))};
+  const tools::Table table = heat_map_table(map, {.utf8 = true});
+  CHECK((table.rows.size() == 4 && table.columns.size() == 5));
+  std::size_t bad = 0;
+  for (const tools::TextRow& row : table.rows) {
+    for (const tools::TextCell& cell : row) {
+      CHECK((cell.tone == tools::Tone::bad) == has(cell.text, "█"));
+      bad += cell.tone == tools::Tone::bad ? 1 : 0;
+    }
+  }
+  CHECK(bad == 6);
+  const std::string page = tools::html_page({.tool = "colbench", .parts = {{.title = "Maps", .tables = {table}}}});
+  CHECK(occurrences(page, "<td class=\"bad number\">█") == 6);
+  CHECK(occurrences(page, "<th scope=\"row\"") == 4);
 }
 
 TEST_CASE("pairs: a wrong command line is refused before anything starts", "[colbench]") {

@@ -1,29 +1,18 @@
-// The curves of a run, and its page.
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+// The charts of a run, and its page.
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <regex>
 #include <string>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "colbench/report/figure.hpp"
 #include "colbench/report/json.hpp"
-#include "colbench/report/plot_script.hpp"
 #include "colbench/report/reports.hpp"
 #include "common/command_line.hpp"
-#include "common/write_file.hpp"
 #include "fixtures.hpp"
 #include "support/catch.hpp"
-#include "support/jumping_time.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/colcheck/markup.hpp"
 
@@ -31,6 +20,7 @@ using namespace col::colbench;
 using Catch::Approx;
 using col::colcheck::Element;
 using col::colcheck::parse_xml;
+using col::tools::Figure;
 
 namespace {
 
@@ -45,62 +35,62 @@ Results two_curves() {
   return results;
 }
 
-// PATH has one directory while it lives.
-class OnlyPath {
- public:
-  explicit OnlyPath(const std::string& directory) {
-    if (const char* before = std::getenv("PATH")) before_ = before;
-    ::setenv("PATH", directory.c_str(), 1);
-  }
-  ~OnlyPath() { ::setenv("PATH", before_.c_str(), 1); }
-  OnlyPath(const OnlyPath&) = delete;
-  OnlyPath& operator=(const OnlyPath&) = delete;
-
- private:
-  std::string before_;
-};
-
-void write_program(const std::string& path, const std::string& text) {
-  std::ofstream(path) << text;
-  REQUIRE(::chmod(path.c_str(), 0700) == 0);
+std::vector<Figure> drawn(const Results& results) {
+  return figures_of(results).figures;
 }
 
-template <class Function>
-std::string complaint(Function function) {
-  try {
-    function();
-    return "nothing";
-  } catch (const col::tools::UsageError& error) {
-    return std::string("usage: ") + error.what();
-  } catch (const col::tools::WriteError& error) {
-    return std::string("write: ") + error.what();
-  }
+bool says(const Results& results, const std::string& text) {
+  const auto notes = figures_of(results).notes;
+  return std::ranges::any_of(notes, [&](const col::tools::Note& note) { return note.text.starts_with(text); });
+}
+
+// One series over sizes, with these values.
+Element chart_of(const std::vector<double>& values) {
+  col::tools::Chart chart{"y", [](double value) { return fmt::format("{}", value); },
+                          [](double value) { return fmt::format("{}", value); }};
+  chart.series.push_back({"one"});
+  for (std::size_t i = 0; i < values.size(); ++i)
+    chart.series[0].points.push_back({std::exp2(10.0 + static_cast<double>(i)), values[i]});
+  const Figure figure{"title", "", "x", chart.text, {chart}};
+  return parse_xml(chart_element(figure, figure.charts[0]));
+}
+
+std::string class_of(const Element& element) {
+  const auto found = element.attributes.find("class");
+  return found == element.attributes.end() ? "" : found->second;
+}
+
+std::size_t count_of(const Element& root, const std::string& name, const std::string& wanted) {
+  const auto all = root.all(name);
+  return static_cast<std::size_t>(
+      std::ranges::count_if(all, [&](const Element* element) { return class_of(*element) == wanted; }));
 }
 
 }  // namespace
 
-TEST_CASE("figure: a curve joins the cells that differ only in size, by ascending size", "[colbench]") {
-  const Figure figure = figure_of(two_curves());
-  REQUIRE(figure.panels.size() == 1);
-  const PlotPanel& panel = figure.panels[0];
-  CHECK(panel.title == "allreduce");
-  CHECK(panel.subtitle == "shm, float32, sum, 2 ranks, out of place, isolated");
-  REQUIRE(panel.curves.size() == 2);
-  CHECK(panel.curves[0].name == "ring");
-  CHECK(panel.curves[1].name == "mst");
-  const auto& points = panel.curves[0].time;
+TEST_CASE("figure: a series joins the cells that differ only in size, by ascending size", "[colbench]") {
+  const std::vector<Figure> figures = drawn(two_curves());
+  REQUIRE(figures.size() == 1);
+  const Figure& figure = figures[0];
+  CHECK(figure.title == "allreduce");
+  CHECK(figure.subtitle == "shm, float32, sum, 2 ranks, out of place, isolated");
+  REQUIRE(figure.charts.size() == 2);
+  const auto &times = figure.charts[0].series, &rates = figure.charts[1].series;
+  REQUIRE((times.size() == 2 && rates.size() == 2));
+  CHECK(times[0].name == "ring");
+  CHECK(times[1].name == "mst");
+  const auto& points = times[0].points;
   REQUIRE(points.size() == 3);
-  CHECK((points[0].bytes < points[1].bytes && points[1].bytes < points[2].bytes));
-  CHECK((points[0].low <= points[0].value && points[0].value <= points[0].high && points[0].low < points[0].high));
+  CHECK((points[0].x < points[1].x && points[1].x < points[2].x));
+  CHECK((points[0].low <= points[0].y && points[0].y <= points[0].high && points[0].low < points[0].high));
   // 2(p-1)/p is 1 for two ranks.
-  const auto& rates = panel.curves[0].bandwidth;
-  CHECK(rates[2].value == Approx(33554432 / points[2].value / 1e9));
-  CHECK(rates[2].low == Approx(33554432 / points[2].high / 1e9));
-  CHECK(panel.curves[0].time_bound.size() == 3);
-  CHECK(panel.curves[0].bandwidth_bound[2].value > rates[2].value);
+  CHECK(rates[0].points[2].y == Approx(33554432 / points[2].y / 1e9));
+  CHECK(rates[0].points[2].low == Approx(33554432 / points[2].high / 1e9));
+  CHECK(times[0].bound.size() == 3);
+  CHECK(rates[0].bound[2].y > rates[0].points[2].y);
 }
 
-TEST_CASE("figure: each of the five things that make a curve tells curves apart", "[colbench]") {
+TEST_CASE("figure: each of the five things that make a series tells them apart", "[colbench]") {
   Results results = sample_run();
   for (int i = 0; i < 5; ++i) {
     Cell cell = sample_cell(Operation::allreduce, i == 1 ? "mst" : "ring", 1024, 1e-6);
@@ -113,143 +103,145 @@ TEST_CASE("figure: each of the five things that make a curve tells curves apart"
   results.cells.back().algorithm = "mst";
   results.cells.push_back(sample_cell(Operation::broadcast, "auto", 2048, 1e-6));
   results.cells.back().algorithm = "linear";
-  const Figure figure = figure_of(results);
-  REQUIRE(figure.panels.size() == 2);
-  REQUIRE(figure.panels[0].curves.size() == 5);
-  CHECK(figure.panels[0].curves[0].name == "ring, shm, out of place, isolated");
-  CHECK(figure.panels[0].curves[2].name == "ring, gloo, out of place, isolated");
-  CHECK(figure.panels[0].curves[3].name == "ring, shm, in place, isolated");
-  CHECK(figure.panels[0].curves[4].name == "ring, shm, out of place, stream");
-  REQUIRE(figure.panels[1].curves.size() == 1);
-  CHECK(figure.panels[1].curves[0].name == "auto (mst, linear)");
+  const std::vector<Figure> figures = drawn(results);
+  REQUIRE(figures.size() == 2);
+  CHECK(figures[0].title == "allreduce of 1K");
+  const auto& series = figures[0].charts[0].series;
+  REQUIRE(series.size() == 5);
+  CHECK(series[0].name == "ring, shm, out of place, isolated");
+  CHECK(series[2].name == "ring, gloo, out of place, isolated");
+  CHECK(series[3].name == "ring, shm, in place, isolated");
+  CHECK(series[4].name == "ring, shm, out of place, stream");
+  REQUIRE(figures[1].charts[0].series.size() == 1);
+  CHECK(figures[1].charts[0].series[0].name == "auto (mst, linear)");
 }
 
 TEST_CASE("figure: what is invalid, unmeasured or without a size is not drawn, and that is said", "[colbench]") {
-  const Figure figure = figure_of(sample_results());
-  REQUIRE(figure.panels.size() == 3);
-  CHECK(figure.panels[1].title == "allgather");
-  CHECK(figure.panels[2].title == "pingpong");
-  REQUIRE(figure.notes.size() == 3);
-  CHECK(figure.notes[0].starts_with("A barrier has no size; it takes 1.10 us (dissemination)."));
-  CHECK(figure.notes[1] == "Not drawn: 4 rows that are invalid or not measured.");
+  const Results results = sample_results();
+  const std::vector<Figure> figures = drawn(results);
+  REQUIRE(figures.size() == 3);
+  CHECK(figures[1].title.starts_with("allgather"));
+  CHECK(figures[2].title.starts_with("pingpong"));
+  CHECK(says(results, "Points: medians. Bands: their 95 % intervals. Dashed: what this machine allows"));
+  CHECK(says(results, "Bars: medians, the fastest first"));
+  CHECK(says(results, "A barrier has no size; it takes 1.10 us (dissemination)."));
+  CHECK(says(results, "Not drawn: 4 rows that are invalid or not measured."));
+  CHECK(figures_of(results).notes.back().text.starts_with("colbench "));
   // Of five samples there is no interval.
-  const CurvePoint& few = figure.panels[0].curves[1].time[1];
-  CHECK((std::isnan(few.low) && std::isnan(few.high) && few.value > 0));
+  const auto& few = figures[0].charts[0].series[1].points[1];
+  CHECK((std::isnan(few.low) && std::isnan(few.high) && few.y > 0));
 }
 
-TEST_CASE("plot layout: axes hold every value, and have labels", "[colbench]") {
-  for (const auto& values : {std::vector<double>{3e-7, 0.2}, {5e-6}, {1e-9, 1e3}, {1e-3, 1.01e-3}}) {
-    const Axis axis = time_axis(values);
-    const auto [low, high] = std::minmax_element(values.begin(), values.end());
-    CHECK((axis.low < *low && axis.high > *high));
-    const auto labels =
-        std::count_if(axis.ticks.begin(), axis.ticks.end(), [](const Tick& t) { return !t.label.empty(); });
-    CHECK((labels >= 2 && labels <= 12));
-    for (const Tick& tick : axis.ticks) CHECK((tick.value >= axis.low && tick.value <= axis.high));
-  }
-  const auto label_at = [](const Axis& axis, double value) {
-    for (const Tick& tick : axis.ticks) {
-      if (tick.value == Approx(value)) return tick.label;
-    }
-    return std::string("none");
-  };
-  CHECK(label_at(time_axis({1e-7, 1e-2}), 1e-6) == "1 us");
-  CHECK(label_at(time_axis({1e-7, 1e-2}), 2e-6).empty());
-  CHECK(label_at(time_axis({1e-6, 1e-5}), 2e-6) == "2 us");
-  CHECK(label_at(size_axis({1024, 33554432}), 1024) == "1K");
-  CHECK(label_at(bandwidth_axis({0.001, 10}), 0.01) == "0.01");
-}
-
-TEST_CASE("plot layout: the same bound of several curves is drawn once", "[colbench]") {
-  PlotPanel panel = figure_of(two_curves()).panels[0];
-  auto bounds = bounds_of(panel);
-  REQUIRE(bounds.size() == 1);
-  CHECK(bounds[0].shared);
-  panel.curves[1].time_bound[0].value *= 2;
-  bounds = bounds_of(panel);
-  REQUIRE(bounds.size() == 2);
-  CHECK_FALSE(bounds[0].shared);
-  CHECK(bounds[1].curve == 1);
-}
-
-TEST_CASE("plot script: data in it, names quoted so that nothing of them is run", "[colbench]") {
+TEST_CASE("figure: every number of ranks has its own; too many series have none", "[colbench]") {
   Results results = two_curves();
-  for (Cell& cell : results.cells) cell.spec.algorithm = cell.algorithm = kNasty;
-  results.run.host = "it's `id`";
-  const std::string script = plot_script(figure_of(results), PlotFormat::svg);
-  CHECK(script.find("it’s ’id’") != std::string::npos);
-  CHECK(script.find('`') == std::string::npos);
-  CHECK(script.find('\x1b') == std::string::npos);
-  CHECK(occurrences(script, "<< EOD") == 4);  // two panels of a curve and of its bound
-  CHECK(script.find("system") == std::string::npos);
+  const std::size_t count = results.cells.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    results.cells.push_back(results.cells[i]);
+    results.cells.back().spec.ranks += 2;
+  }
+  const std::vector<Figure> figures = drawn(results);
+  REQUIRE(figures.size() == 2);
+  CHECK(figures[0].charts[0].series.size() == figures[1].charts[0].series.size());
+  CHECK(figures[0].title != figures[1].title);
+  CHECK(figures[0].title.ends_with(" ranks"));
+  for (int i = 0; i < 41; ++i) results.cells.push_back(sample_cell(Operation::scan, fmt::format("a{}", i), 1024, 1e-6));
+  CHECK(drawn(results).size() == 2);
+  CHECK(says(results, "Not drawn: scan of 1K, whose 41 series"));
 }
 
-TEST_CASE("plot: an SVG with the curves, on white, that refers to nothing", "[colbench][rest]") {
-  need_gnuplot();
+TEST_CASE("chart: axes hold every value, and have names", "[colbench]") {
+  for (const auto& values : {std::vector<double>{3e-7, 0.2}, {5e-6, 5e-6}, {1e-9, 1e3}, {1e-3, 1.01e-3}}) {
+    CAPTURE(values);
+    const Element chart = chart_of(values);
+    const auto texts = chart.all("text");
+    const auto names = [&](const char* anchor) {
+      return std::ranges::count_if(texts, [&](const Element* text) {
+        const auto found = text->attributes.find("text-anchor");
+        return found != text->attributes.end() && found->second == anchor;
+      });
+    };
+    CHECK((names("end") >= 2 && names("end") <= 12));
+    CHECK(names("middle") == 1 + 2);  // x, 1K and 2K
+    std::size_t points = 0;
+    for (const Element* path : chart.all("path")) {
+      double x = 0, y = 0;
+      if (path->children.empty()) continue;  // a line of the grid
+      REQUIRE(std::sscanf(path->attributes.at("d").c_str(), "M%lf %lfm", &x, &y) == 2);
+      CHECK((x > 58 && x < 470 && y > 26 && y < 270));
+      ++points;
+    }
+    CHECK(points == values.size());
+  }
+}
+
+TEST_CASE("chart: the same bound of several series is drawn once", "[colbench]") {
+  Figure figure = drawn(two_curves())[0];
+  const auto bounds = [&](const char* wanted) {
+    return count_of(parse_xml(chart_element(figure, figure.charts[0])), "polyline", wanted);
+  };
+  CHECK((bounds("bound shared") == 1 && bounds("bound") == 0));
+  figure.charts[0].series[1].bound[0].y *= 2;
+  CHECK((bounds("bound shared") == 0 && bounds("bound") == 2));
+}
+
+TEST_CASE("chart: of one size, bars: the fastest first, and as long as the times; who cannot see it is told",
+          "[colbench]") {
+  Results results = sample_run();
+  results.cells = {sample_cell(Operation::allreduce, "ring", 1024, 5e-6),
+                   sample_cell(Operation::allreduce, "mst", 1024, 3e-6)};
+  results.cells[1].bound.seconds = 1.5e-6;
+  const Figure figure = drawn(results)[0];
+  const Element chart = parse_xml(chart_element(figure, figure.charts[0]));
+  CHECK(chart.attributes.at("role") == "img");
+  CHECK(chart.children[0].text == "allreduce of 1K: Time of one operation, median");
+  CHECK(chart.children[1].text == "mst: 3.00 us, at best 1.50 us. ring: 5.00 us, at best 4.00 us.");
+  const auto rects = chart.all("rect");
+  REQUIRE(rects.size() == 2);
+  const double mst = std::stod(rects[0]->attributes.at("width")), ring = std::stod(rects[1]->attributes.at("width"));
+  CHECK(mst / ring == Approx(0.6).epsilon(0.01));
+  CHECK(count_of(chart, "path", "limit") == 2);
+  CHECK(count_of(chart, "path", "interval") == 2);
+  const Element rates = parse_xml(chart_element(figure, figure.charts[1]));
+  CHECK(rates.children[1].text.starts_with("mst: "));
+}
+
+TEST_CASE("plot: an SVG with the curves, their key and notes, on white, that refers to nothing", "[colbench]") {
   const std::string svg = plot_svg(two_curves());
   CHECK(svg.starts_with("<?xml"));
-  CHECK(svg.find("fill=\"#ffffff\"") != std::string::npos);
-  for (const char* text : {"allreduce", "ring", "mst", "Bus bandwidth, GB/s", "16M", "size in bytes"}) {
+  const Element root = parse_xml(svg);
+  CHECK(root.name == "svg");
+  CHECK(root.children[0].text == "colbench: time and bus bandwidth over size");
+  CHECK(root.all("rect")[0]->attributes.at("fill") == "#ffffff");
+  CHECK(count_of(root, "svg", "chart") == 2);
+  std::string texts;
+  for (const Element* text : root.all("text")) texts += text->text + "\n";
+  for (const char* text : {"allreduce", "ring", "mst", "Bus bandwidth, GB/s", "16M", "size in bytes",
+                           "Dashed: ", "shm, float32, sum, 2 ranks, out of place, isolated", "colbench "}) {
     CAPTURE(text);
-    CHECK(svg.find(text) != std::string::npos);
+    CHECK(texts.find(text) != std::string::npos);
   }
-  CHECK(occurrences(svg, "rgb( 26, 125, 191)") > 4);
-  CHECK(svg.find("<script") == std::string::npos);
+  for (const char* word : {"<script", "url(", "@import", "href", "var("}) CHECK(svg.find(word) == std::string::npos);
+  CHECK(complaint_of([] { plot_svg(sample_run()); }) ==
+        "there is nothing to draw: no operation with a size was measured and found good");
 }
 
-TEST_CASE("plot: the file's name says whether it is SVG or PNG", "[colbench][rest]") {
-  const col::test::TempDir directory;
-  CHECK(complaint([] { write_plot(two_curves(), "x.pdf"); }) ==
-        "usage: --plot: 'x.pdf' is no name for a drawing; end it with .svg or .png");
-  CHECK(complaint([] { check_plot("svg"); }).starts_with("usage: --plot: 'svg' is no name"));
-  need_gnuplot();
-  write_plot(two_curves(), directory / "a.svg");
-  write_plot(two_curves(), directory / "a.png");
-  CHECK(content_of(directory / "a.svg").find("<svg") != std::string::npos);
-  CHECK(content_of(directory / "a.png").starts_with("\x89PNG"));
-  CHECK(complaint([&] { check_plot(directory / "a.svg"); }) == "nothing");
-  CHECK(complaint([&] { check_plot(directory / "none/a.svg"); }).starts_with("write: cannot write "));
-  CHECK(complaint([] { plot_svg(sample_run()); }) ==
-        "usage: there is nothing to draw: no operation with a size was measured and found good");
-}
-
-TEST_CASE("plot: names in an SVG are text, whatever they hold, and nothing is run", "[colbench][rest]") {
-  need_gnuplot();
-  const col::test::TempDir directory;
-  const std::string mark = directory / "mark";
+TEST_CASE("plot: names in an SVG are text, whatever they hold", "[colbench]") {
   Results results = two_curves();
-  const std::string name = "`touch " + mark + "`'; system('touch " + mark + "') #<b>&" + kNasty;
-  for (Cell& cell : results.cells) cell.spec.algorithm = cell.algorithm = name;
-  results.run.host = name;
+  for (Cell& cell : results.cells) cell.spec.algorithm = cell.algorithm = kNasty;
+  results.run.host = kNasty;
   const std::string svg = plot_svg(results);
-  CHECK_FALSE(std::filesystem::exists(mark));
-  CHECK(svg.find("<b>") == std::string::npos);
-  CHECK(svg.find("&lt;b") != std::string::npos);
+  CHECK_NOTHROW(parse_xml(svg));
+  CHECK(svg.find("<b a") == std::string::npos);
+  CHECK(svg.find('\x1b') == std::string::npos);
 }
 
-TEST_CASE("plot: without gnuplot one line says what to install; when it fails, what it says", "[colbench]") {
-  const col::test::TempDir directory;
-  const OnlyPath path(directory.path());
-  CHECK_FALSE(has_gnuplot());
-  CHECK(complaint([] { plot_svg(two_curves()); }) == "usage: " + no_gnuplot_text());
-  CHECK(no_gnuplot_text().find("gnuplot-nox") != std::string::npos);
-  CHECK(complaint([] { check_plot("/tmp/a.svg"); }) == "usage: --plot: " + no_gnuplot_text());
-  write_program(directory / "gnuplot", "#!/bin/sh\necho 'line 1:\n unknown command' >&2\nexit 1\n");
-  CHECK(complaint([] { plot_svg(two_curves()); }) == "write: gnuplot failed: line 1: unknown command");
-  write_program(directory / "gnuplot", "#!/bin/sh\nkill -9 $$\n");
-  CHECK(complaint([] { plot_svg(two_curves()); }) == "write: gnuplot failed: it does not say why");
-  write_program(directory / "gnuplot", "#!/bin/sh\nread first\necho \"<svg>$1 $first</svg>\"\n");
-  CHECK(plot_svg(two_curves()).starts_with("<svg>-d "));
-}
-
-TEST_CASE("plot: a gnuplot that does not end is killed at the deadline", "[colbench]") {
-  const col::test::TempDir directory;
-  const OnlyPath path(directory.path());
-  write_program(directory / "gnuplot", "#!/bin/sh\nexec /bin/sleep 1000\n");
-  const col::test::JumpingTime time;
-  CHECK(complaint([] { run_gnuplot("x", std::chrono::milliseconds(300)); }) ==
-        "write: gnuplot has not finished after 0.3 s");
-  CHECK((::waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD));
+TEST_CASE("plot: what is no SVG is refused by name, with what to do", "[colbench]") {
+  for (const char* path : {"x.png", "x.pdf", "svg"}) {
+    const std::string said = complaint_of([&] { check_plot("--plot", path); });
+    CHECK(said.starts_with(fmt::format("--plot {}: a drawing is SVG; end its name with .svg, ", path)));
+    CHECK(said.find("rsvg-convert x.svg -o x.png") != std::string::npos);
+  }
+  CHECK(complaint_of([] { check_plot("--plot", "a.svg"); }) == "nothing");
 }
 
 namespace {
@@ -310,30 +302,30 @@ TEST_CASE("html: refers to nothing outside itself and runs nothing", "[colbench]
 
 TEST_CASE("html: what was found stands first, in words", "[colbench]") {
   const Element page = parse_page(html_report(good()));
-  const Element* verdict = with_class(page, "p", "verdict good");
+  const Element* verdict = with_class(page, "p", "good verdict");
   REQUIRE(verdict != nullptr);
   CHECK(verdict->text == "✔ 2 rows measured; every row is verified");
   CHECK(page.all("h1")[0]->text == "allreduce");
-  const Element* findings = with_class(page, "ul", "findings");
+  const Element* findings = with_class(page, "ul", "notes");
   REQUIRE(findings != nullptr);
-  REQUIRE(findings->children.size() == 3);
+  REQUIRE(findings->children.size() == 4);  // and a warning
   CHECK(findings->children[0].text.starts_with(
       "Furthest from what this machine allows: allreduce 1K, mst over shm, at 50 % of the bound (3.00 us, bound 1.50"));
   CHECK(findings->children[1].text == "Nearest to it: allreduce 1K, ring over shm, at 80 % (5.00 us).");
 
   const Element bad = parse_page(html_report(sample_results()));
-  REQUIRE(with_class(bad, "p", "verdict bad") != nullptr);
-  CHECK(with_class(bad, "p", "verdict bad")->text == "✘ 10 rows measured; 8 of 9 rows verified; 2 rows invalid");
-  REQUIRE(with_class(parse_page(html_report(sample_run())), "p", "verdict odd") != nullptr);
+  REQUIRE(with_class(bad, "p", "bad verdict") != nullptr);
+  CHECK(with_class(bad, "p", "bad verdict")->text == "✘ 10 rows measured; 8 of 9 rows verified; 2 rows invalid");
+  REQUIRE(with_class(parse_page(html_report(sample_run())), "p", "odd verdict") != nullptr);
   Results ended = good();
   ended.ended_early = "rank 1 died";
-  REQUIRE(with_class(parse_page(html_report(ended)), "p", "verdict bad") != nullptr);
+  REQUIRE(with_class(parse_page(html_report(ended)), "p", "bad verdict") != nullptr);
 }
 
 TEST_CASE("html: every row with all its statistics, marked not by colour alone", "[colbench]") {
   const Results results = sample_results();
   const Element page = parse_page(html_report(results));
-  const Element* table = section(page, "rows").all("table")[0];
+  const Element* table = section(page, "all-rows").all("table")[0];
   const auto head = table->all("thead")[0]->all("th");
   const auto rows = table->all("tbody")[0]->all("tr");
   REQUIRE(rows.size() == results.cells.size());
@@ -343,12 +335,13 @@ TEST_CASE("html: every row with all its statistics, marked not by colour alone",
     CHECK(std::count_if(head.begin(), head.end(), [&](const Element* cell) { return cell->text == name; }) == 1);
   }
   for (const Element* cell : head) CHECK(cell->attributes.at("scope") == "col");
-  CHECK(rows[8]->attributes.at("class") == "bad");
+  for (const Element& cell : rows[8]->children) CHECK(class_of(cell).starts_with("bad"));
   CHECK(rows[8]->children[0].text == "✘ broadcast");
   CHECK(rows[9]->children.back().text ==
         "✘ invalid: 3 of 4,096 elements are wrong; first: rank 1, element 7: 3, not 12");
   CHECK(rows[10]->children.back().text == "– not measured: rank 1 died");
-  CHECK(rows[0]->attributes.empty());
+  CHECK(class_of(rows[0]->children[0]).empty());
+  CHECK((rows[0]->children[0].name == "th" && rows[0]->children[0].attributes.at("scope") == "row"));
 }
 
 TEST_CASE("html: the machine, the command to repeat it, and all samples", "[colbench]") {
@@ -375,11 +368,10 @@ TEST_CASE("html: the summary, then what the page contains, then the sections", "
     titles.push_back(link->text);
   }
   CHECK(titles == std::vector<std::string>{"Figures", "All rows", "Machine", "Run", "Repeat it"});
-  CHECK(text.find("class=\"verdict") < text.find("<nav"));
+  CHECK(text.find("verdict\">") < text.find("<nav"));
 }
 
-TEST_CASE("html: curves over sizes are drawn without another program, each with its key", "[colbench]") {
-  const OnlyPath path("/nonexistent");
+TEST_CASE("html: curves over sizes are drawn, each with its key, and told to who cannot see them", "[colbench]") {
   const Element page = parse_page(html_report(two_curves()));
   const Element& figures = section(page, "figures");
   CHECK(figures.all("figure").size() == 1);
@@ -388,56 +380,33 @@ TEST_CASE("html: curves over sizes are drawn without another program, each with 
     if (svg->attributes.contains("role")) charts.push_back(svg);
   }
   REQUIRE(charts.size() == 2);
-  CHECK(charts[0]->attributes.at("aria-label") == "allreduce: Time of one operation, median over size");
-  CHECK(charts[1]->attributes.at("aria-label") == "allreduce: Bus bandwidth, GB/s over size");
+  CHECK(charts[0]->children[0].text == "allreduce: Time of one operation, median, over size in bytes");
+  CHECK(charts[1]->children[0].text == "allreduce: Bus bandwidth, GB/s, over size in bytes");
+  CHECK(charts[0]->children[1].text.starts_with("ring: "));
   CHECK(charts[0]->all("polyline").size() == 3);  // two curves, and the bound that they share
   const auto keys = figures.all("ul")[0]->all("li");
   REQUIRE(keys.size() == 2);
   CHECK(keys[0]->text.find("ring") != std::string::npos);
   // Every point says what it is.
-  CHECK(charts[0]->all("title").size() == two_curves().cells.size());
+  CHECK(charts[0]->all("title").size() == 1 + two_curves().cells.size());
 }
 
-TEST_CASE("html: of one size, bars: the fastest first, and as long as the times", "[colbench]") {
-  const Element page = parse_page(html_report(good()));
-  const auto rows = section(page, "figures").all("tr");
-  REQUIRE(rows.size() == 2);
-  CHECK(rows[0]->all("th")[0]->text == "mst");
-  CHECK(rows[0]->all("rect")[0]->attributes.at("width") == "60.0");
-  CHECK(rows[1]->all("rect")[0]->attributes.at("width") == "100.0");
-  CHECK(rows[0]->all("path")[0]->attributes.at("d") == "M30.0 0V10");  // its bound
-  CHECK(rows[1]->children.back().text == "5.00 us");
-}
-
-TEST_CASE("html: a command's own tables stand above the figures, with what they are not", "[colbench]") {
-  PageExtras extras{.subject = "servers", .title = "Ranking", .caveats = {"emulated <b>"}, .tables = {}};
-  extras.tables.push_back({.title = "8 ranks", .rows = {{{"#"}, {"name"}}, {{"1"}, {"ring"}}}, .notes = {"a note"}});
-  extras.name = [](const CellSpec& spec) { return "the " + spec.algorithm; };
-  const std::string text = html_report(good(), extras);
+TEST_CASE("html: a command's own part stands above the figures", "[colbench]") {
+  col::tools::Part own{.title = "Ranking", .lead = {{"emulated <b>"}}};
+  own.tables.push_back(
+      {.title = "8 ranks", .columns = {{"#", true}, {"name"}}, .rows = {{{"1"}, {"ring"}}}, .notes = {{"a note"}}});
+  const std::string text = html_report(good(), own);
   const Element page = parse_page(text);
-  CHECK(page.all("h1")[0]->text == "servers");
-  CHECK(text.find("id=\"result\"") < text.find("id=\"figures\""));
-  const Element& result = section(page, "result");
-  CHECK(with_class(result, "p", "caveat")->text == "emulated <b>");
-  CHECK(result.all("h3")[0]->text == "8 ranks");
+  CHECK(text.find("id=\"ranking\"") < text.find("id=\"figures\""));
+  const Element& result = section(page, "ranking");
+  CHECK(result.all("p")[0]->text == "emulated <b>");
+  CHECK(result.all("caption")[0]->children[0].text == "8 ranks");
   CHECK(result.all("td")[0]->attributes.at("class") == "number");
-  CHECK(result.all("td")[1]->attributes.empty());
+  const Element& name = result.all("tbody")[0]->children[0].children[1];
+  CHECK((name.name == "th" && name.attributes.at("scope") == "row" && name.text == "ring"));
   CHECK(with_class(result, "ul", "notes")->children[0].text == "a note");
-  CHECK(section(page, "figures").all("th")[0]->text == "the mst");
-}
-
-TEST_CASE("figure: every number of ranks has its own", "[colbench]") {
-  Results results = two_curves();
-  const std::size_t count = results.cells.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    results.cells.push_back(results.cells[i]);
-    results.cells.back().spec.ranks += 2;
-  }
-  const Figure figure = figure_of(results);
-  REQUIRE(figure.panels.size() == 2);
-  CHECK(figure.panels[0].curves.size() == figure.panels[1].curves.size());
-  CHECK(figure.panels[0].title != figure.panels[1].title);
-  CHECK(figure.panels[0].title.ends_with(" ranks"));
+  CHECK(with_class(result, "div", "wide")->attributes.at("tabindex") == "0");
+  CHECK(with_class(result, "div", "wide")->attributes.at("aria-label") == "8 ranks");
 }
 
 TEST_CASE("html: well formed whatever the results hold", "[colbench]") {
@@ -457,7 +426,7 @@ TEST_CASE("html: well formed whatever the results hold", "[colbench]") {
   }
   const std::string page = html_report(results);
   const Element root = parse_page(page);
-  CHECK(section(root, "rows").all("table").size() == 1);
+  CHECK(section(root, "all-rows").all("table").size() == 1);
   CHECK(page.find("<b a") == std::string::npos);
   CHECK(occurrences(page, "</script>") == 1);
   CHECK(page.find('\x1b') == std::string::npos);

@@ -16,6 +16,8 @@ using col::tools::Style;
 
 namespace {
 
+constexpr Style kWide{.columns = kTableColumns};
+
 // Without the lines that begin with '#' and the rule.
 std::vector<std::string> rows_of(const std::string& text) {
   std::vector<std::string> rows = lines_of(text);
@@ -75,7 +77,7 @@ TEST_CASE("values: bandwidths and percents keep what is small apart from nothing
 }
 
 TEST_CASE("table: a row with everything in it, and what ran above it", "[colbench]") {
-  const std::string text = table_report(one_row(), Style{}, false);
+  const std::string text = table_report(one_row(), kWide, false);
   CHECK(has_line(text,
                  "# colbench 0.1.0: 2 ranks on node1 (4 CPUs, Example CPU @ 2.4 GHz), 6 launches, common start, seed "
                  "0xffffffffffffffff"));
@@ -104,7 +106,7 @@ TEST_CASE("table: what differs between rows has a column, what is equal is said 
   results.cells.push_back(results.cells[0]);
   results.cells[1].spec.in_place = true;
   results.cells[1].spec.dtype = col::DType::float16;
-  const std::string text = table_report(results, Style{}, false);
+  const std::string text = table_report(results, kWide, false);
   const auto rows = rows_of(text);
   CHECK(rows[0].starts_with("coll      algo dt      size place"));
   CHECK(rows[1].starts_with("allreduce ring float32  32M out"));
@@ -115,22 +117,22 @@ TEST_CASE("table: what differs between rows has a column, what is equal is said 
 TEST_CASE("table: never wider than it may be, and what had no room is named", "[colbench]") {
   Results results = sample_results();
   for (const bool utf8 : {true, false}) {
-    const std::string text = table_report(results, Style{utf8, false}, false);
+    const std::string text = table_report(results, Style{utf8, false, kTableColumns}, false);
     CHECK(text.find("# no room here for skew, tmin") != std::string::npos);
     for (const std::string& row : rows_of(text)) {
       CAPTURE(row);
       CHECK(col::tools::columns_of(row) <= kTableColumns);
     }
   }
-  CHECK(table_report(one_row(), Style{}, false).find("no room") == std::string::npos);
-  const std::string narrow = table_report(results, Style{}, false, 80);
+  CHECK(table_report(one_row(), kWide, false).find("no room") == std::string::npos);
+  const std::string narrow = table_report(results, Style{.columns = 80}, false);
   CHECK(narrow.find("# no room here for ") != std::string::npos);
   for (const std::string& row : rows_of(narrow)) CHECK(col::tools::columns_of(row) <= 80);
 }
 
 TEST_CASE("table: columns are aligned", "[colbench]") {
   for (const Results& results : {sample_results(), one_row()}) {
-    const auto rows = rows_of(table_report(results, Style{}, false));
+    const auto rows = rows_of(table_report(results, kWide, false));
     const std::size_t end = rows[0].find("t50") + 3;
     for (const std::string& row : rows) {
       CAPTURE(row);
@@ -142,7 +144,7 @@ TEST_CASE("table: columns are aligned", "[colbench]") {
 }
 
 TEST_CASE("table: an invalid row has a mark, a reason and no rates; one reason is said once", "[colbench]") {
-  const std::string text = table_report(sample_results(), Style{}, false);
+  const std::string text = table_report(sample_results(), kWide, false);
   CHECK(has_line(text, "# [1] 1 row invalid: 1.00 us is below the bound of 2.60 ms"));
   CHECK(has_line(text, "# [2] 1 row invalid: 3 of 4,096 elements are wrong"));
   CHECK(has_line(text, "# [3] 2 rows not measured: rank 1 died"));
@@ -159,7 +161,7 @@ TEST_CASE("table: an invalid row has a mark, a reason and no rates; one reason i
   }
   CHECK(lines_of(text).back() ==
         "# 14.2 s; 8 of 9 rows verified; 9 rows stopped by interval, 1 by time; 2 rows invalid");
-  CHECK(table_report(sample_results(), Style{true, false}, false).find("✘ [1]") != std::string::npos);
+  CHECK(table_report(sample_results(), Style{true, false, kTableColumns}, false).find("✘ [1]") != std::string::npos);
 }
 
 TEST_CASE("table: few launches have no interval, a world of one has no bus bandwidth", "[colbench]") {
@@ -167,7 +169,7 @@ TEST_CASE("table: few launches have no interval, a world of one has no bus bandw
   results.cells[0] = sample_cell(Operation::allreduce, "ring", 1024, 1e-3, 5);
   results.cells[0].spec.ranks = 1;
   results.cells[0].check.mode = "off";
-  const std::string text = table_report(results, Style{}, false);
+  const std::string text = table_report(results, kWide, false);
   const auto rows = rows_of(text);
   const auto below = [&](const char* name) {
     const std::size_t end = rows[0].find(name) + std::string(name).size();
@@ -182,7 +184,7 @@ TEST_CASE("table: few launches have no interval, a world of one has no bus bandw
 
 TEST_CASE("table: the legend explains every column that is there", "[colbench]") {
   const Results results = sample_results();
-  const std::string plain = table_report(results, Style{}, false), text = table_report(results, Style{}, true);
+  const std::string plain = table_report(results, kWide, false), text = table_report(results, kWide, true);
   for (const std::string& name : words_of(rows_of(text)[0])) {
     CAPTURE(name);
     CHECK(occurrences(text, "\n# " + name + " ") == 1);
@@ -195,16 +197,16 @@ TEST_CASE("table: ASCII where the terminal is, harmless whatever the results hol
   results.run.host = results.run.cpu = results.ended_early = results.warnings[0] = kNasty;
   for (Cell& cell : results.cells) cell.algorithm = kNasty + "ü";
   results.cells[8].invalid = kNasty;
-  const std::string text = table_report(results, Style{}, true);
+  const std::string text = table_report(results, kWide, true);
   CHECK(std::all_of(text.begin(), text.end(), [](char c) { return c == '\n' || (c >= ' ' && c < 127); }));
-  CHECK(table_report(results, Style{true, false}, true).find('\x1b') == std::string::npos);
-  CHECK(table_report(results, Style{true, true}, true).find("\x1b[31m") != std::string::npos);
+  CHECK(table_report(results, Style{true, false, kTableColumns}, true).find('\x1b') == std::string::npos);
+  CHECK(table_report(results, Style{true, true, kTableColumns}, true).find("\x1b[31m") != std::string::npos);
 }
 
 TEST_CASE("table: a run without rows says so, one that ended early says why", "[colbench]") {
   Results results = sample_run();
   results.ended_early = "rank 1 died";
-  const std::string text = table_report(results, Style{}, true);
+  const std::string text = table_report(results, kWide, true);
   CHECK(rows_of(text).empty());
   CHECK(has_line(text, "# ended early: rank 1 died"));
   CHECK(lines_of(text).back() == "# 14.2 s; nothing was measured");
@@ -216,7 +218,7 @@ TEST_CASE("table: GPUs and NCCL are named, and stand-ins for them called fake", 
   results.run.nccl = "NCCL 2.28.9";
   results.cells[0].spec.device = Devices::cuda;
   results.cells[0].fake = true;
-  const std::string text = table_report(results, Style(), false);
+  const std::string text = table_report(results, kWide, false);
   const std::string first = lines_of(text).front();
   CHECK(first.ends_with("; rank 0: fake GPU 0 0000:01:00.0; NCCL 2.28.9"));
   CHECK(text.find("fake cuda") != std::string::npos);

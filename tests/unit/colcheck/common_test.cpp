@@ -155,11 +155,29 @@ TEST_CASE("tables: where there is no room, gaps close, columns go by their turn 
   CHECK(lines(44) == lines(0));
   CHECK(lines(41)[0] == "name                 first second verdict");
   CHECK(lines(40)[0] == "name                 second verdict");
-  CHECK(lines(40).back() == "no room for: first (a wider terminal, or a pipe, has them)");
+  CHECK(lines(40).back() == "no room here for first: a wider terminal, or a pipe, has them");
   CHECK(lines(30)[0] == "name                 verdict");
-  CHECK(lines(30).back() == "no room for: first, second (a wider terminal, or a pipe, has them)");
+  CHECK(lines(30).back() == "no room here for first, second: a wider terminal, or a pipe, has them");
   CHECK(lines(20)[2] == std::string(9, 'n') + "... good");
   CHECK(lines(3)[2] == std::string(5, 'n') + "... good");  // no less
+}
+
+TEST_CASE(
+    "tables: numbers stand at the right, and join their units before a column goes; a legend tells of what is there",
+    "[colcheck]") {
+  tools::Table table{.columns = {{"name"},
+                                 {.name = "time", .number = true, .unit = "us", .meaning = "how long"},
+                                 {.name = "more", .number = true, .goes = 1, .meaning = "what goes"}},
+                     .rows = {{{"one"}, {"1"}, {"2 GB"}}, {{"three"}, {"10"}}},
+                     .legend = true};
+  CHECK(tools::render_table(table, {}) ==
+        "name   time, us  more\n---------------------\none           1  2 GB\nthree        10\n"
+        "time  how long\nmore  what goes\n");
+  CHECK(tools::render_table(table, {.columns = 18}, "# ") ==
+        "name  time, us\n--------------\none          1\nthree       10\n"
+        "# time  how long\n# no room here for more: a wider terminal, or a pipe, has them\n");
+  table.rows[0][2].text = "2 gigabytes";
+  CHECK(tools::render_table(table, {.columns = 25}).find("2gigabytes\n") != std::string::npos);
 }
 
 TEST_CASE("facts: ranges of ranks, and nothing about what is not known", "[colcheck]") {

@@ -97,15 +97,15 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     add("--limit", type=float, default=1800, metavar="SECONDS", help="after which a launch counts as hung; default: 1800")
     add("--threads", type=whole("number of threads", 1), metavar="N", help="of torch in each rank; default: processors over ranks")
     add("--json", metavar="FILE", help="write everything, every sample too, as colbench does")
-    add("--picture", metavar="FILE", help="curves: .html, or .svg and .png by gnuplot")
+    add("--picture", metavar="FILE", help="curves: .html or .svg")
     add("--with", dest="more", action="append", default=[], metavar="MODULE:CLASS",
         help="a contender of your own; col/compare/contenders.py says what it has")
     options = parser.parse_args(words)
     for name in ("seconds", "limit"):
         if not getattr(options, name) > 0:
             fail(f"--{name} must be more than 0")
-    if options.picture and not options.picture.endswith((".html", ".svg", ".png")):
-        fail(f"--picture {options.picture}: end it with .html, .svg or .png")
+    if options.picture and not options.picture.endswith((".html", ".svg")):
+        fail(f"--picture {options.picture}: end it with .html or .svg")
     options.threads = options.threads or max(processors // options.ranks, 1)
     options.processors = processors
     return options

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "colbench/report/figure.hpp"
 #include "colbench/report/json.hpp"
 #include "common/exit_codes.hpp"
 
@@ -43,10 +44,10 @@ void check_outputs(const Output& output) {
       throw UsageError("{}; name a file that can be written", error.what());
     }
   }
-  if (!output.plot.empty()) check_plot(output.plot);
+  if (!output.plot.empty()) check_plot("--plot", output.plot);
 }
 
-int write_outputs(const Results& results, const Output& output, const PageExtras& extras) {
+int write_outputs(const Results& results, const Output& output, const tools::Part& own) {
   ::signal(SIGPIPE, SIG_IGN);  // the reader of a FIFO may leave; that is an error with a text
   bool good = true;
   const auto write = [&good](const std::string& path, const std::function<void()>& writing) {
@@ -60,21 +61,21 @@ int write_outputs(const Results& results, const Output& output, const PageExtras
   };
   write(output.json, [&] { tools::write_file(output.json, json_results(results)); });
   write(output.csv, [&] { tools::write_file(output.csv, csv_results(results)); });
-  write(output.plot, [&] { write_plot(results, output.plot); });
-  write(output.html, [&] { tools::write_file(output.html, html_report(results, extras)); });
+  write(output.plot, [&] { tools::write_file(output.plot, plot_svg(results)); });
+  write(output.html, [&] { tools::write_file(output.html, html_report(results, own)); });
   return good || results.exit_code != tools::exit_code::kSuccess ? results.exit_code : tools::exit_code::kUsage;
 }
 
-int finish(const Results& results, const Output& output, const std::string& text, const PageExtras& extras) {
-  const int code = write_outputs(results, output, extras);
+int finish(const Results& results, const Output& output, const std::string& text, const tools::Part& own) {
+  const int code = write_outputs(results, output, own);
   print(text);
   return code;
 }
 
 int report(const Results& results, const Output& output, const tools::Screen& screen) {
-  const std::size_t room = tools::stdout_columns().value_or(kTableColumns);
-  return finish(results, output,
-                table_report(results, style_of(screen), output.legend, std::clamp(room, kLeastColumns, kTableColumns)));
+  tools::Style style = style_of(screen);
+  style.columns = std::clamp(tools::stdout_columns().value_or(kTableColumns), kLeastColumns, kTableColumns);
+  return finish(results, output, table_report(results, style, output.legend));
 }
 
 }  // namespace col::colbench

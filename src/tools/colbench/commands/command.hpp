@@ -57,11 +57,11 @@ inline tools::Style style_of(const tools::Screen& screen) {
 void check_outputs(const Output& output);
 
 // Writes the files. Returns the exit code: that of the results, or 2 if a file cannot be written, which it reports.
-// `extras` are for the page.
-int write_outputs(const Results& results, const Output& output, const PageExtras& extras = {});
+// `own` is what the command adds to the page.
+int write_outputs(const Results& results, const Output& output, const tools::Part& own = {});
 
 // write_outputs(), then prints `text`: a failure to print must not lose the files. Throws tools::WriteError.
-int finish(const Results& results, const Output& output, const std::string& text, const PageExtras& extras = {});
+int finish(const Results& results, const Output& output, const std::string& text, const tools::Part& own = {});
 
 // finish() with the table.
 int report(const Results& results, const Output& output, const tools::Screen& screen);

@@ -320,8 +320,8 @@ void CommandLine::add_outputs() {
   Output& output = request_.output;
   add_option(kOutputGroup, "--json", output.json, "FILE", "write everything, every sample too, as JSON");
   add({kOutputGroup, "--csv", "FILE", "write the rows as CSV", into(output.csv, tools::as_written), kRare});
-  add({kOutputGroup, "--plot", "FILE", "draw time and bandwidth over size: x.svg, x.png",
-       into(output.plot, tools::as_written), kRare});
+  add({kOutputGroup, "--plot", "FILE", "draw time and bandwidth over size: x.svg", into(output.plot, tools::as_written),
+       kRare});
   add_option(kOutputGroup, "--html", output.html, "FILE", "write a page that needs no network");
   add({kOutputGroup, "--legend", "", "explain the columns", becomes(output.legend, true)});
   add({kOutputGroup, "--no-progress", "", "no progress line, even on a terminal", becomes(output.progress, false),

@@ -9,7 +9,7 @@
 #include "colbench/compare/report.hpp"
 #include "colbench/report/values.hpp"
 #include "colbench/stats/sample.hpp"
-#include "common/table.hpp"
+#include "common/report.hpp"
 #include "common/text.hpp"
 
 namespace col::colbench {
@@ -131,48 +131,48 @@ std::string noise_table(const Noise& noise, tools::Style style) {
   std::vector<CellSpec> specs;
   for (const Floor& floor : noise.floors) specs.push_back(floor.cell.spec);
   const std::vector<std::string> names = row_names(specs);
-  std::vector<std::vector<tools::TextCell>> rows = {{{"row"},
-                                                     {"median"},
-                                                     {.text = "scatter", .goes = 1},
-                                                     {.text = "range", .goes = 5},
-                                                     {.text = "B/A", .goes = 3},
-                                                     {.text = "95%", .goes = 4},
-                                                     {"in turn"},
-                                                     {.text = "apart", .goes = 2},
-                                                     {"A against A"}}};
+  tools::Table table{.columns = {{"row"},
+                                 {"median", true},
+                                 {"scatter", true, 1},
+                                 {"range", true, 5},
+                                 {"B/A", true, 3},
+                                 {"95%", true, 4},
+                                 {"in turn", true},
+                                 {"apart", true, 2},
+                                 {"A against A"}}};
   std::size_t alarms = 0;
-  std::vector<std::string> reasons;
   for (std::size_t i = 0; i < noise.floors.size(); ++i) {
     const Floor& floor = noise.floors[i];
     const Effect& effect = floor.cell.effect;
     if (floor.is_false_alarm()) ++alarms;
-    if (!floor.cell.why.empty()) reasons.push_back(floor.cell.why);
-    rows.push_back({{names[i]},
-                    {time_text(effect.median_a)},
-                    {fmt::format("{:.1f}%", 100 * floor.scatter)},
-                    {fmt::format("{:+.0f}% {:+.0f}%", 100 * floor.lowest, 100 * floor.highest)},
-                    {fmt::format("{:.3f}", effect.ratio)},
-                    {interval_text(effect.interval)},
-                    {detectable_text(floor.interleaved)},
-                    {detectable_text(floor.apart)},
-                    floor.is_false_alarm() ? tools::TextCell{"false alarm", tools::Tone::bad}
-                                           : tools::TextCell{"undecided", tools::Tone::good}});
+    table.rows.push_back({{names[i]},
+                          {time_text(effect.median_a)},
+                          {fmt::format("{:.1f}%", 100 * floor.scatter)},
+                          {fmt::format("{:+.0f}% {:+.0f}%", 100 * floor.lowest, 100 * floor.highest)},
+                          {fmt::format("{:.3f}", effect.ratio)},
+                          {interval_text(effect.interval)},
+                          {detectable_text(floor.interleaved)},
+                          {detectable_text(floor.apart)},
+                          floor.is_false_alarm() ? tools::TextCell{"false alarm", tools::Tone::bad}
+                                                 : tools::TextCell{"undecided", tools::Tone::good}});
   }
-  std::string text = noise.floors.empty() ? "" : tools::render_table(rows, style);
-  text += "# scatter, range: the middle half, and all, of the medians of launches, over the median of these\n";
-  text += fmt::format(
-      "# in turn, apart: the smallest slowdown that is found in 9 of 10 comparisons of {} launches a side, when the\n"
-      "# sides are measured in turn, and when they are two runs (with the machine as it was in this one)\n",
-      noise.launches);
-  for (const std::string& reason : reasons) text += fmt::format("# {}\n", reason);
-  for (const LeftOutCell& cell : noise.comparison.left_out) {
-    text += fmt::format("# {}: {}\n", text_of(cell.spec), tools::one_line(cell.why, !style.utf8));
+  tools::Part part{.tables = {std::move(table)}};
+  part.notes = {
+      {"scatter, range: the middle half, and all, of the medians of launches, over the median of these"},
+      {fmt::format(
+          "in turn: the smallest slowdown that is found in 9 of 10 comparisons of {} launches a side, which are "
+          "measured in turn",
+          noise.launches)},
+      {"apart: the same when the sides are two runs (with the machine as it was in this one)"}};
+  for (const Floor& floor : noise.floors) {
+    if (!floor.cell.why.empty()) part.notes.push_back({floor.cell.why});
   }
-  for (const std::string& warning : noise.comparison.warnings) {
-    text += fmt::format("# {}\n", tools::one_line(warning, !style.utf8));
-  }
-  return text + fmt::format("# the same against itself: {} in {}\n", tools::counted(alarms, "false alarm"),
-                            tools::counted(noise.floors.size(), "row"));
+  for (const LeftOutCell& cell : noise.comparison.left_out)
+    part.notes.push_back({fmt::format("{}: {}", text_of(cell.spec), cell.why)});
+  for (const std::string& warning : noise.comparison.warnings) part.notes.push_back({warning});
+  part.notes.push_back({fmt::format("the same against itself: {} in {}", tools::counted(alarms, "false alarm"),
+                                    tools::counted(noise.floors.size(), "row"))});
+  return report_text(part, style);
 }
 
 }  // namespace col::colbench

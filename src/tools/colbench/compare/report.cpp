@@ -9,7 +9,7 @@
 
 #include "colbench/report/spec_fields.hpp"
 #include "colbench/report/values.hpp"
-#include "common/table.hpp"
+#include "common/report.hpp"
 #include "common/text.hpp"
 #include "json/json_text.hpp"
 
@@ -29,17 +29,16 @@ tools::Tone tone_of(Change verdict) {
                                      : tools::Tone::faint;
 }
 
-// "reason (3 rows)" for each reason, most frequent first.
-std::string grouped_lines(const std::vector<std::string>& reasons, std::string_view before, bool ascii) {
+// "undecided, 3 rows: reason" for each reason, most frequent first.
+void add_reasons(tools::Part& part, const std::vector<ComparedCell>& cells) {
   std::map<std::string, std::size_t> counts;
-  for (const std::string& reason : reasons) ++counts[reason];
+  for (const ComparedCell& cell : cells) {
+    if (!cell.why.empty()) ++counts[cell.why];
+  }
   std::vector<std::pair<std::string, std::size_t>> sorted(counts.begin(), counts.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
-  std::string lines;
-  for (const auto& [reason, count] : sorted) {
-    lines += fmt::format("# {}{}: {}\n", before, tools::counted(count, "row"), tools::one_line(reason, ascii));
-  }
-  return lines;
+  for (const auto& [reason, count] : sorted)
+    part.notes.push_back({fmt::format("undecided, {}: {}", tools::counted(count, "row"), reason)});
 }
 
 using Json = nlohmann::ordered_json;
@@ -103,39 +102,29 @@ std::string comparison_table(const Comparison& comparison, tools::Style style) {
   for (const ComparedCell& cell : comparison.cells) specs.push_back(cell.spec);
   const std::vector<std::string> names = row_names(specs);
 
-  std::vector<std::vector<tools::TextCell>> rows = {{{"row"},
-                                                     {.text = "A", .goes = 1},
-                                                     {.text = "B", .goes = 2},
-                                                     {"B/A"},
-                                                     {"95%"},
-                                                     {.text = "p", .goes = 3},
-                                                     {"verdict"}}};
-  std::vector<std::string> reasons;
+  tools::Table table{
+      .columns = {{"row"}, {"A", true, 1}, {"B", true, 2}, {"B/A", true}, {"95%", true}, {"p", true, 3}, {"verdict"}}};
   for (std::size_t i = 0; i < comparison.cells.size(); ++i) {
     const ComparedCell& cell = comparison.cells[i];
-    rows.push_back({{names[i]},
-                    {time_text(cell.effect.median_a)},
-                    {time_text(cell.effect.median_b)},
-                    {fmt::format("{:.3f}", cell.effect.ratio)},
-                    {interval_text(cell.effect.interval)},
-                    {p_text(cell.p)},
-                    {std::string(to_string(cell.verdict)), tone_of(cell.verdict)}});
-    if (!cell.why.empty()) reasons.push_back(cell.why);
+    table.rows.push_back({{names[i]},
+                          {time_text(cell.effect.median_a)},
+                          {time_text(cell.effect.median_b)},
+                          {fmt::format("{:.3f}", cell.effect.ratio)},
+                          {interval_text(cell.effect.interval)},
+                          {p_text(cell.p)},
+                          {std::string(to_string(cell.verdict)), tone_of(cell.verdict)}});
   }
-  std::string text = comparison.cells.empty() ? "" : tools::render_table(rows, style);
-  text += grouped_lines(reasons, "undecided, ", !style.utf8);
-
+  tools::Part part{.tables = {std::move(table)}};
+  add_reasons(part, comparison.cells);
   specs.clear();
   for (const LeftOutCell& cell : comparison.left_out) specs.push_back(cell.spec);
   const std::vector<std::string> left_out = row_names(specs);
-  for (std::size_t i = 0; i < left_out.size(); ++i) {
-    text += fmt::format("# {}: {}\n", left_out[i], tools::one_line(comparison.left_out[i].why, !style.utf8));
-  }
-  for (const std::string& warning : comparison.warnings) {
-    text += fmt::format("# {}\n", tools::one_line(warning, !style.utf8));
-  }
-  return text + fmt::format("# {}; a verdict needs {:.3g}% and p <= {:.3g}\n", comparison_summary(comparison),
-                            100 * comparison.rule.min_effect, comparison.rule.alpha);
+  for (std::size_t i = 0; i < left_out.size(); ++i)
+    part.notes.push_back({fmt::format("{}: {}", left_out[i], comparison.left_out[i].why)});
+  for (const std::string& warning : comparison.warnings) part.notes.push_back({warning});
+  part.notes.push_back({fmt::format("{}; a verdict needs {:.3g}% and p <= {:.3g}", comparison_summary(comparison),
+                                    100 * comparison.rule.min_effect, comparison.rule.alpha)});
+  return report_text(part, style);
 }
 
 std::string comparison_json(const Comparison& comparison, const std::string& a, const std::string& b) {

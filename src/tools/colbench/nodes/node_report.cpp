@@ -14,7 +14,7 @@
 
 #include "colbench/plans/notation.hpp"
 #include "colbench/report/values.hpp"
-#include "common/table.hpp"
+#include "common/report.hpp"
 #include "common/text.hpp"
 
 namespace col::colbench {
@@ -164,13 +164,15 @@ std::vector<Oddity> oddities_of(const std::vector<NodeFacts>& nodes, const std::
 }
 
 std::string node_report_text(const NodeReport& report, tools::Style style) {
-  std::vector<std::vector<tools::TextCell>> rows = {{{"node"}, {"host"}, {std::string(kVersion)}}};
-  for (const Resource& resource : kResources) rows[0].push_back({std::string(resource.name)});
-  for (const std::string_view name : {kClockAhead, kLatency, kBandwidth}) rows[0].push_back({std::string(name)});
+  tools::Table table{.columns = {{"node", true}, {"host"}, {std::string(kVersion)}}};
+  for (const Resource& resource : kResources) table.columns.push_back({std::string(resource.name), true});
+  for (const std::string_view name : {kClockAhead, kLatency, kBandwidth})
+    table.columns.push_back({std::string(name), true});
   for (std::size_t i = 0; i < report.nodes.size(); ++i) {
     const NodeFacts& node = report.nodes[i];
     const int number = static_cast<int>(i);
-    std::vector<tools::TextCell> row = {{fmt::format("{}", i)}, {tools::one_line(node.host)}};
+    tools::TextRow& row = table.rows.emplace_back();
+    row = {{fmt::format("{}", i)}, {tools::one_line(node.host)}};
     const auto add = [&](std::string_view what, const std::string& text) {
       const bool odd = is_odd(report.odd, number, what);
       row.push_back({odd ? text + " *" : text, odd ? tools::Tone::bad : tools::Tone::plain});
@@ -179,19 +181,21 @@ std::string node_report_text(const NodeReport& report, tools::Style style) {
     for (const Resource& resource : kResources) add(resource.name, resource.text(node.*resource.amount));
     add(kClockAhead, i == 0 ? "-" : clock_text(node));
     for (const Speed& speed : kSpeeds) add(speed.name, speed_cell(report.pairs, number, speed));
-    rows.push_back(std::move(row));
   }
-  std::string text = tools::render_table(rows, style);
+  tools::Part part{.tables = {std::move(table)}};
   std::set<std::string> unfit;
   for (const Oddity& oddity : report.odd) {
-    text += tools::one_line(oddity.sentence) + "\n";
+    part.notes.push_back({oddity.sentence});
     unfit.insert(report.nodes[static_cast<std::size_t>(oddity.node)].host);
     unfit.insert(report.nodes[static_cast<std::size_t>(oddity.other)].host);
   }
   if (unfit.empty())
-    return text + fmt::format("fit: nothing stands out{}\n",
-                              report.nodes.size() < 3 ? " (of two nodes, none can be the slower one)" : "");
-  return text + fmt::format("unfit: mend what has a star, or start the job without {}\n", fmt::join(unfit, ", "));
+    part.notes.push_back({fmt::format("fit: nothing stands out{}",
+                                      report.nodes.size() < 3 ? " (of two nodes, none can be the slower one)" : "")});
+  else
+    part.notes.push_back(
+        {fmt::format("unfit: mend what has a star, or start the job without {}", fmt::join(unfit, ", "))});
+  return report_text(part, style, "");
 }
 
 }  // namespace col::colbench

@@ -5,11 +5,8 @@
 #include <string_view>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "colbench/report/summary.hpp"
 #include "colbench/report/values.hpp"
-#include "common/page.hpp"
 #include "common/text.hpp"
 
 namespace col::colbench {
@@ -44,60 +41,25 @@ Unit unit_of(const HeatMap& map) {
   return best < 1e8 ? Unit{"MB/s", 1e-6} : Unit{"GB/s", 1e-9};
 }
 
-std::string legend(tools::Style style) {
-  std::string text = "times the median:";
-  for (int shade = 1; shade < kShades; ++shade) {
-    text += fmt::format("  {} over {:.1f}", tools::toned(mark_of(shade, style), tone_of(shade), style),
-                        kLimits.at(static_cast<std::size_t>(shade) - 1));
-  }
-  return text + "\n";
+// Nothing of a rank with itself, and of what was not measured.
+std::optional<int> shade_in(const HeatMap& map, int a, int b, double median) {
+  const std::optional<double> seconds = a == b ? std::nullopt : map.seconds(a, b);
+  if (!seconds || median <= 0) return std::nullopt;
+  return shade_of(*seconds / median);
 }
 
-// Right-aligned in `width` columns.
-std::string padded(std::string_view text, std::size_t width) {
-  const std::size_t columns = tools::columns_of(text);
-  return std::string(width > columns ? width - columns : 0, ' ') + std::string(text);
-}
-
-// After what all pages have. Every shade has a contrast of at least 4.5 to the text on it.
-constexpr std::string_view kStyle = R"(
-:root { --s0: #ffffff; --s1: #fff3d6; --s2: #ffdfa6; --s3: #ffc29a; --s4: #ff9f9a; }
-@media (prefers-color-scheme: dark) {
-  :root { --s0: #14171a; --s1: #3a2e10; --s2: #54400f; --s3: #5e3417; --s4: #6a1f22; }
-}
-body { max-width: 80rem; }
-th, td { padding: .25rem .6rem; border: 1px solid var(--line); text-align: right; }
-.s0 { background: var(--s0); } .s1 { background: var(--s1); } .s2 { background: var(--s2); }
-.s3 { background: var(--s3); } .s4 { background: var(--s4); }
-)";
-
-std::string map_section(const HeatMap& map) {
+// A line for each rank, a mark for each pair.
+std::string marks_text(const HeatMap& map, tools::Style style) {
   const double median = median_seconds(map);
-  std::string text = fmt::format(
-      "<h3>{}</h3>\n<div class=\"wide\"><table>\n<caption>A row and a column for each rank. The darker, the slower: "
-      "more than 1.1, 1.2, 1.5 and 2 times the median of all pairs.</caption>\n<thead><tr><th scope=\"col\">rank</th>",
-      tools::markup(title_of(map)));
-  for (int rank = 0; rank < map.ranks; ++rank) text += fmt::format("<th scope=\"col\">{}</th>", rank);
-  text += "</tr></thead>\n<tbody>\n";
+  std::string text = title_of(map) + " (shades only: the numbers need more columns)\n";
   for (int a = 0; a < map.ranks; ++a) {
-    text += fmt::format("<tr><th scope=\"row\">{}</th>", a);
+    text += fmt::format("{:>4} ", a);
     for (int b = 0; b < map.ranks; ++b) {
-      const std::optional<double> seconds = a == b ? std::nullopt : map.seconds(a, b);
-      const int shade = seconds && median > 0 ? shade_of(*seconds / median) : 0;
-      text += fmt::format("<td class=\"s{}\">{}</td>", shade, a == b ? "" : value_text(map, a, b));
+      const std::optional<int> shade = shade_in(map, a, b, median);
+      text += shade ? tools::toned(mark_of(*shade, style), tone_of(*shade), style) : a == b ? style.hole() : "?";
     }
-    text += "</tr>\n";
-  }
-  return text + "</tbody>\n</table></div>\n";
-}
-
-// A paragraph for each line of `lines`.
-std::string paragraphs(std::string_view lines, std::string_view attributes) {
-  std::string text;
-  while (!lines.empty()) {
-    const std::size_t end = std::min(lines.find('\n'), lines.size());
-    if (end > 0) text += fmt::format("<p{}>{}</p>\n", attributes, tools::markup(lines.substr(0, end)));
-    lines.remove_prefix(std::min(end + 1, lines.size()));
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += "\n";
   }
   return text;
 }
@@ -147,57 +109,36 @@ double median_seconds(const HeatMap& map) {
   return lower_median(std::move(all));
 }
 
-std::string heat_map_text(const HeatMap& map, tools::Style style, std::size_t columns) {
-  std::vector<std::vector<std::string>> values(static_cast<std::size_t>(map.ranks));
-  std::size_t width = std::to_string(map.ranks - 1).size();
-  const std::size_t label = std::max<std::size_t>(4, width);
-  for (int a = 0; a < map.ranks; ++a) {
-    for (int b = 0; b < map.ranks; ++b) {
-      auto& row = values[static_cast<std::size_t>(a)];
-      row.push_back(a == b ? std::string(style.hole()) : value_text(map, a, b));
-      width = std::max(width, tools::columns_of(row.back()));
-    }
-  }
-  const std::size_t gap = 1, mark = 1;
-  const bool numbers = label + static_cast<std::size_t>(map.ranks) * (gap + width + mark) <= columns;
-  if (!numbers) width = 0;
+tools::Table heat_map_table(const HeatMap& map, tools::Style style) {
   const double median = median_seconds(map);
-
-  std::string text = title_of(map) + (numbers ? "\n" : " (shades only: the numbers need more columns)\n");
-  text += padded("rank", label);
-  for (int b = 0; b < map.ranks && numbers; ++b)
-    text += padded(std::to_string(b), gap + width) + (b + 1 < map.ranks ? " " : "");
-  text += "\n";
+  tools::Table table{.title = title_of(map), .columns = {{"rank", true}}};
+  for (int rank = 0; rank < map.ranks; ++rank) table.columns.push_back({fmt::format("{}", rank), true});
   for (int a = 0; a < map.ranks; ++a) {
-    std::string line = padded(std::to_string(a), label) + (numbers ? "" : " ");
+    tools::TextRow& row = table.rows.emplace_back();
+    row.push_back({fmt::format("{}", a)});
     for (int b = 0; b < map.ranks; ++b) {
-      const std::optional<double> seconds = a == b ? std::nullopt : map.seconds(a, b);
-      const int shade = seconds && median > 0 ? shade_of(*seconds / median) : 0;
-      if (numbers) line += padded(values[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)], gap + width);
-      const bool shaded = numbers || seconds;
-      line += shaded   ? tools::toned(mark_of(shade, style), tone_of(shade), style)
-              : a == b ? std::string(style.hole())
-                       : "?";
+      const int shade = shade_in(map, a, b, median).value_or(0);
+      const std::string mark(shade == 0 ? "" : mark_of(shade, style));
+      row.push_back({a == b ? std::string(style.hole()) : mark + value_text(map, a, b), tone_of(shade)});
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
   }
-  return text + legend(style);
+  std::string legend = "times the median:";
+  for (int shade = 1; shade < kShades; ++shade)
+    legend += fmt::format(" {} over {:.1f}{}", mark_of(shade, style), kLimits.at(static_cast<std::size_t>(shade) - 1),
+                          shade + 1 < kShades ? "," : "");
+  table.notes = {{std::move(legend)}};
+  return table;
 }
 
-std::string pairs_page(const Results& results, std::span<const HeatMap> maps, const std::string& sentences) {
-  tools::Page page{.title = "colbench pairs", .heading = "Messages between every two ranks", .style = kStyle};
-  std::string notes;
-  for (const std::string& warning : results.warnings) notes += warning + "\n";
-  if (!results.ended_early.empty()) notes += "Ended before all was measured: " + results.ended_early + "\n";
-  page.summary = paragraphs(run_text(results), " class=\"note\"") + paragraphs(sentences, "") +
-                 paragraphs(notes, " class=\"warnings\"");
-  std::string drawn;
-  for (const HeatMap& map : maps) drawn += map_section(map);
-  page.sections = {{"maps", "Maps", drawn},
-                   {"repeat", "Repeat it",
-                    fmt::format("<p><code>{}</code></p>\n", tools::markup(tools::shell_line(results.run.command)))}};
-  return tools::page_text(page);
+std::string heat_map_text(const HeatMap& map, tools::Style style) {
+  const tools::Table table = heat_map_table(map, style);
+  std::size_t widest = 0;
+  for (const tools::TextRow& row : table.rows) {
+    for (const tools::TextCell& cell : row) widest = std::max(widest, tools::columns_of(cell.text));
+  }
+  constexpr std::size_t kGap = 1;
+  if (table.columns.size() * (widest + kGap) <= style.columns) return report_text({.tables = {table}}, style, "");
+  return marks_text(map, style) + table.notes.front().text + "\n";
 }
 
 }  // namespace col::colbench

@@ -9,7 +9,7 @@
 
 #include "colbench/cell/results.hpp"
 #include "colbench/p2p/outliers.hpp"
-#include "common/style.hpp"
+#include "common/report.hpp"
 
 namespace col::colbench {
 
@@ -42,10 +42,9 @@ std::string value_text(const HeatMap& map, int a, int b);
 // The median of all pairs' times; 0 if there are none.
 double median_seconds(const HeatMap& map);
 
-// The map with its title and a legend of its shades; with the numbers if `columns` allow, otherwise only the shades.
-std::string heat_map_text(const HeatMap& map, tools::Style style, std::size_t columns);
-
-// The maps as a page that needs no network. `sentences`: what stands out, one on each line. Pure.
-std::string pairs_page(const Results& results, std::span<const HeatMap> maps, const std::string& sentences);
+// A row and a column for each rank; marks before the numbers say how slow a pair is.
+tools::Table heat_map_table(const HeatMap& map, tools::Style style);
+// Whole lines; of numbers for which `style.columns` have no room, the marks alone.
+std::string heat_map_text(const HeatMap& map, tools::Style style);
 
 }  // namespace col::colbench

@@ -13,7 +13,7 @@
 #include "colbench/p2p/outliers.hpp"
 #include "colbench/report/summary.hpp"
 #include "common/exit_codes.hpp"
-#include "common/write_file.hpp"
+#include "launch/job/small_file.hpp"
 
 namespace col::colbench {
 namespace {
@@ -76,20 +76,6 @@ std::vector<CellSpec> cells_of_pairs(int ranks, const std::vector<std::size_t>& 
   return cells;
 }
 
-// Writes the files; the page with the maps takes the place of the usual one.
-int write_pairs(const Results& results, Output output, std::span<const HeatMap> maps, const std::string& sentences) {
-  const std::string page = std::exchange(output.html, {});
-  int code = write_outputs(results, output);
-  if (page.empty()) return code;
-  try {
-    tools::write_file(page, pairs_page(results, maps, sentences));
-  } catch (const tools::WriteError& error) {
-    print_error(fmt::format("colbench: {}\n", error.what()));
-    if (code == tools::exit_code::kSuccess) code = tools::exit_code::kUsage;
-  }
-  return code;
-}
-
 }  // namespace
 
 int run_pairs(const Invocation& invocation) {
@@ -97,18 +83,19 @@ int run_pairs(const Invocation& invocation) {
   if (!request) return tools::exit_code::kSuccess;
   const int ranks = request->method.ranks;
   const Results results = invocation.measure(request->method, cells_of_pairs(ranks, request->sizes, request->backend));
-  const tools::Style style = style_of(invocation.screen);
-  const std::size_t columns = style.columns == 0 ? kPipeColumns : style.columns;
-  std::vector<HeatMap> maps;
+  tools::Style style = style_of(invocation.screen);
+  if (style.columns == 0) style.columns = kPipeColumns;
+  tools::Part page{.title = "Maps"};
   std::string text = "# " + run_text(results) + "\n\n", sentences;
   for (const std::size_t bytes : request->sizes) {
-    const HeatMap& map = maps.emplace_back(heat_map_of(results.cells, ranks, bytes));
-    text += heat_map_text(map, style, columns) + "\n";
-    sentences += outlier_text(find_outliers(ranks, map.pairs), messages_text(bytes));
+    const HeatMap map = heat_map_of(results.cells, ranks, bytes);
+    page.tables.push_back(heat_map_table(map, {.utf8 = true}));
+    text += heat_map_text(map, style) + "\n";
+    std::string found = outlier_text(find_outliers(ranks, map.pairs), messages_text(bytes));
+    sentences += found;
+    for (std::string_view rest = found; !rest.empty();) page.lead.push_back({std::string(launch::take(rest, '\n'))});
   }
-  const int code = write_pairs(results, request->output, maps, sentences);
-  print(text + sentences + notes_text(results, style));
-  return code;
+  return finish(results, request->output, text + sentences + notes_text(results, style), page);
 }
 
 }  // namespace col::colbench

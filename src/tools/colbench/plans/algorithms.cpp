@@ -1,6 +1,5 @@
 // colbench algorithms: every plan for a collective side by side, measured and as the model has it.
 #include <map>
-#include <span>
 
 #include <fmt/format.h>
 
@@ -43,21 +42,12 @@ std::optional<Chooser::Result> choice_for(const Cell& cell, Choosers& choosers) 
   }
 }
 
-std::vector<tools::NotedTable> rankings(const Results& results, bool utf8) {
+tools::Part rankings(const Results& results, bool utf8) {
   Choosers choosers;
   const ChoiceOf choice = [&](const Cell& cell) { return choice_for(cell, choosers); };
-  std::vector<tools::NotedTable> tables;
-  for (const auto& cells : compared_cells(results.cells)) tables.push_back(algorithm_ranking(cells, choice, utf8));
-  return tables;
-}
-
-std::string report(const Results& results, std::span<const tools::NotedTable> tables, tools::Style style) {
-  std::string text;
-  for (const tools::NotedTable& table : tables)
-    text += (text.empty() ? "" : "\n") + tools::render_noted(table, style, "# ");
-  for (const std::string& warning : results.warnings) text += fmt::format("# {}\n", tools::one_line(warning));
-  if (!results.ended_early.empty()) text += fmt::format("# ended early: {}\n", tools::one_line(results.ended_early));
-  return text;
+  tools::Part part;
+  for (const auto& cells : compared_cells(results.cells)) part.tables.push_back(algorithm_ranking(cells, choice, utf8));
+  return part;
 }
 
 }  // namespace
@@ -82,9 +72,11 @@ int run_algorithms(const Invocation& invocation) {
   const std::vector<CellSpec> cells = with_tuned_variants(cells_of(request));
   const Results results = invocation.measure(request.method, cells);
   const tools::Style style = style_of(invocation.screen);
-  PageExtras extras{.title = "Ranking", .caveats = {}, .tables = rankings(results, true)};
-  const std::string text = report(results, style.utf8 ? extras.tables : rankings(results, false), style);
-  return finish(results, request.output, text, extras);
+  tools::Part page = rankings(results, true), text = style.utf8 ? page : rankings(results, false);
+  page.title = "Ranking";
+  for (const std::string& warning : results.warnings) text.notes.push_back({warning});
+  if (!results.ended_early.empty()) text.notes.push_back({"ended early: " + results.ended_early});
+  return finish(results, request.output, report_text(text, style), page);
 }
 
 }  // namespace col::colbench

@@ -89,7 +89,7 @@ std::string ratio_text(const Cell& cell, double median) {
   return cell.model_seconds && *cell.model_seconds > 0 ? fmt::format("{:.2f}", median / *cell.model_seconds) : "-";
 }
 
-std::vector<tools::TextCell> row_of(const RankedAlgorithm& algorithm, bool chosen, bool utf8) {
+tools::TextRow row_of(const RankedAlgorithm& algorithm, bool chosen, bool utf8) {
   const Cell& cell = *algorithm.cell;
   const auto verdict = verdict_of(cell);
   const auto plan = [&](std::size_t number) { return verdict ? tools::grouped(number) : std::string("-"); };
@@ -142,7 +142,7 @@ std::string heading(const Cell& cell) {
 
 }  // namespace
 
-tools::NotedTable algorithm_ranking(std::span<const Cell* const> cells, const ChoiceOf& choice_of, bool utf8) {
+tools::Table algorithm_ranking(std::span<const Cell* const> cells, const ChoiceOf& choice_of, bool utf8) {
   const std::vector<RankedAlgorithm> ranked = ranked_algorithms(cells);
   const Cell& example = ranked.empty() ? *cells.front() : *ranked.front().cell;
   std::string chosen, choice_line;
@@ -154,31 +154,30 @@ tools::NotedTable algorithm_ranking(std::span<const Cell* const> cells, const Ch
                               tools::one_line(choice->text()));
   }
   // The plan's own numbers go first: colbench draw and explain have them too.
-  tools::NotedTable table{.title = heading(example),
-                          .rows = {{{"#"},
-                                    {"algorithm"},
-                                    {"median"},
-                                    {utf8 ? "±" : "+-"},
-                                    {.text = "busbw", .goes = 1},
-                                    {.text = "model", .goes = 2},
-                                    {.text = "rank", .goes = 3},
-                                    {"x model"},
-                                    {.text = "rounds", .goes = 4},
-                                    {.text = "messages", .goes = 7},
-                                    {.text = "sent", .goes = 6},
-                                    {.text = "order", .goes = 5}}},
-                          .notes = {}};
+  tools::Table table{.title = heading(example),
+                     .columns = {{"#", true},
+                                 {"algorithm"},
+                                 {"median", true},
+                                 {utf8 ? "±" : "+-", true},
+                                 {"busbw", true, 1},
+                                 {"model", true, 2},
+                                 {"rank", true, 3},
+                                 {"x model", true},
+                                 {"rounds", true, 4},
+                                 {"messages", true, 7},
+                                 {"sent", true, 6},
+                                 {"order", false, 5}}};
   for (const RankedAlgorithm& algorithm : ranked)
     table.rows.push_back(row_of(algorithm, algorithm_of(*algorithm.cell) == chosen, utf8));
   for (const Cell* cell : cells) {
     const std::string& why = !cell->invalid.empty() ? cell->invalid : cell->note;
     if (std::any_of(ranked.begin(), ranked.end(), [&](auto& a) { return a.cell == cell; })) continue;
-    table.notes.push_back(fmt::format("{} {}: {}", algorithm_of(*cell),
-                                      cell->invalid.empty() ? "was not measured" : "is invalid",
-                                      tools::one_line(why.empty() ? "the run ended before" : why)));
+    table.notes.push_back(
+        {fmt::format("{} {}: {}", algorithm_of(*cell), cell->invalid.empty() ? "was not measured" : "is invalid",
+                     why.empty() ? "the run ended before" : why)});
   }
   for (std::string& note : std::array{choice_line, correlation_line(ranked), ties_line(ranked)}) {
-    if (!note.empty()) table.notes.push_back(std::move(note));
+    if (!note.empty()) table.notes.push_back({std::move(note)});
   }
   return table;
 }

@@ -9,7 +9,7 @@
 
 #include "colbench/cell/results.hpp"
 #include "colbench/plans/choice.hpp"
-#include "common/noted_table.hpp"
+#include "common/table.hpp"
 
 namespace col::colbench {
 
@@ -38,6 +38,6 @@ using ChoiceOf = std::function<std::optional<Chooser::Result>(const Cell& cell)>
 
 // A table for cells that differ only in the algorithm, the fastest first, and conclusions: what the library would
 // choose, how well the model predicts the order, and which algorithms cannot be told apart.
-tools::NotedTable algorithm_ranking(std::span<const Cell* const> cells, const ChoiceOf& choice, bool utf8);
+tools::Table algorithm_ranking(std::span<const Cell* const> cells, const ChoiceOf& choice, bool utf8);
 
 }  // namespace col::colbench

@@ -8,6 +8,7 @@
 #include "colbench/commands/command.hpp"
 #include "colbench/commands/options.hpp"
 #include "colbench/plans/plan_source.hpp"
+#include "colbench/report/figure.hpp"
 #include "colbench/report/json.hpp"
 #include "common/exit_codes.hpp"
 #include "common/numbers.hpp"
@@ -32,15 +33,15 @@ Examples:
 constexpr int kMostRanks = 64;
 constexpr int kMostDrawnRanks = 8;  // more lines than that cross too often
 
-enum class Form { text, svg, json, png, html };
+enum class Form { text, svg, json, html };
 
 Form form_of(const std::string& option, const std::string& file) {
   if (file == "-" || file.ends_with(".txt")) return Form::text;
   if (file.ends_with(".svg")) return Form::svg;
   if (file.ends_with(".json")) return Form::json;
-  if (file.ends_with(".png")) return Form::png;
   if (file.ends_with(".html")) return Form::html;
-  throw UsageError("{} {}: should end with .svg, .json or .txt; of results with .svg, .png or .html", option, file);
+  if (file.ends_with(".png") || file.ends_with(".pdf")) check_plot(option, file);
+  throw UsageError("{} {}: should end with .svg, .json or .txt; of results with .svg or .html", option, file);
 }
 
 struct DrawTexts {
@@ -58,7 +59,7 @@ void define_draw(CommandLine& line, DrawTexts& texts) {
   line.add_option(kWhat, "--count", texts.count, "N", "elements; default: one for each rank");
   line.add_option(kWhat, "--size", texts.size, "BYTES", "the same in bytes, of float32");
   line.add({"Output", "-o,--output", "FILE",
-            "a picture (.svg), the plan (.json), text (.txt, or - for the terminal); results: .svg, .png, .html",
+            "a picture (.svg), the plan (.json), text (.txt, or - for the terminal); results: .svg, .html",
             [&texts](const std::string& name, const std::string& file) {
               texts.form = form_of(name, file);
               texts.file = file;
@@ -112,12 +113,12 @@ int draw_results(const CommandLine& line, const DrawTexts& texts, const tools::S
     if (line.given(option)) throw UsageError("{} is of plans; results are drawn as they are", option);
   }
   Output output;
-  if (texts.form == Form::svg || texts.form == Form::png)
+  if (texts.form == Form::svg)
     output.plot = texts.file;
   else if (texts.form == Form::html)
     output.html = texts.file;
   else if (texts.file != "-")
-    throw UsageError("-o {}: results are drawn as .svg, .png or .html, or as a table on the terminal", texts.file);
+    throw UsageError("-o {}: results are drawn as .svg or .html, or as a table on the terminal", texts.file);
   check_outputs(output);
   const Results results = read_json_results(line.words().front());
   return texts.file == "-" ? report(results, output, screen) : write_outputs(results, output);
@@ -132,8 +133,7 @@ int run_draw(const Invocation& invocation) {
   if (!line.parse(invocation.arguments, 1)) return tools::exit_code::kSuccess;
   const bool named = !line.words().empty();
   if (named && line.words().front().ends_with(".json")) return draw_results(line, texts, invocation.screen);
-  if (texts.form == Form::png || texts.form == Form::html)
-    throw UsageError("-o {}: a plan is drawn as .svg, .json or .txt", texts.file);
+  if (texts.form == Form::html) throw UsageError("-o {}: a plan is drawn as .svg, .json or .txt", texts.file);
   Collective collective = named ? parse_collective(line.words().front()) : Collective::allreduce;
   if (texts.algorithm.empty())
     throw UsageError("which algorithm of {}? write --algorithm and one of {}", to_string(collective),

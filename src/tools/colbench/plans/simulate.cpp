@@ -143,24 +143,28 @@ std::vector<Ranked> ranking(SimulatedCosts& costs, std::size_t sources, std::siz
   return ranked;
 }
 
-std::string table(SimulatedCosts& costs, std::span<const PlanSource> sources, std::span<const std::size_t> sizes,
-                  tools::Style style) {
-  std::vector<std::vector<tools::TextCell>> rows = {
-      {{"size"}, {"rank"}, {"algorithm"}, {"simulated"}, {"closed form"}, {"x fastest"}}};
+std::string cost_table(SimulatedCosts& costs, std::span<const PlanSource> sources, std::span<const std::size_t> sizes,
+                       tools::Style style) {
+  tools::Table table{.columns = {{"size", true},
+                                 {"rank", true},
+                                 {"algorithm"},
+                                 {"simulated", true},
+                                 {"closed form", true},
+                                 {"x fastest", true}}};
   for (const std::size_t bytes : sizes) {
     const std::vector<Ranked> ranked = ranking(costs, sources.size(), bytes);
     for (std::size_t i = 0; i < ranked.size(); ++i) {
       const SimulatedCosts::Cost& cost = *ranked[i].cost;
       const double fastest = *ranked.front().cost->seconds();
-      rows.push_back({{i == 0 ? rough_size_text(bytes) : ""},
-                      {fmt::format("{}", i + 1)},
-                      {sources[ranked[i].source].name()},
-                      {time_text(cost.simulated), cost.simulated ? tools::Tone::plain : tools::Tone::attention},
-                      {time_text(cost.closed_form)},
-                      {fastest > 0 ? fmt::format("{:.2f}", *cost.seconds() / fastest) : ""}});
+      table.rows.push_back({{i == 0 ? rough_size_text(bytes) : ""},
+                            {fmt::format("{}", i + 1)},
+                            {sources[ranked[i].source].name()},
+                            {time_text(cost.simulated), cost.simulated ? tools::Tone::plain : tools::Tone::attention},
+                            {time_text(cost.closed_form)},
+                            {fastest > 0 ? fmt::format("{:.2f}", *cost.seconds() / fastest) : ""}});
     }
   }
-  return tools::render_table(rows, style);
+  return tools::render_table(table, style);
 }
 
 // Which algorithms are missing in the table, or are there by their closed form, and why.
@@ -231,7 +235,7 @@ int run_simulate(const Invocation& invocation) {
                             }},
                        sources);
   const tools::Style style = style_of(invocation.screen);
-  std::string text = heading(cell, topology, model) + "\n" + table(costs, sources, sizes, style);
+  std::string text = heading(cell, topology, model) + "\n" + cost_table(costs, sources, sizes, style);
   text += notes(costs, sources, sizes);
   text += "\n" + crossovers(costs, sources, sizes);
   status.clear();

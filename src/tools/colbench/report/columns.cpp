@@ -255,6 +255,21 @@ std::vector<Column> page_columns(const Results& results) {
   return columns;
 }
 
+tools::Table table_of(const Results& results, const std::vector<Column>& columns, bool ascii) {
+  tools::Table table;
+  for (const Column& column : columns)
+    table.columns.push_back({.name = std::string(column.table.name),
+                             .number = !column.left_aligned(),
+                             .goes = static_cast<std::uint8_t>(kNeverGoes - column.rank),
+                             .meaning = std::string(column.meaning)});
+  for (const Cell& cell : results.cells) {
+    const Row row{cell, statistics_of(cell)};
+    tools::TextRow& texts = table.rows.emplace_back();
+    for (const Column& column : columns) texts.push_back({tools::clean(column.in_table(row), ascii)});
+  }
+  return table;
+}
+
 std::vector<Column> csv_columns() {
   return columns_with(&Column::csv);
 }

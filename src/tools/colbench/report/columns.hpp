@@ -10,7 +10,7 @@
 
 #include "colbench/cell/results.hpp"
 #include "colbench/report/facets.hpp"
-#include "common/style.hpp"
+#include "common/table.hpp"
 
 namespace col::colbench {
 
@@ -70,6 +70,9 @@ struct Column {
 // with the times of GPUs where there are buffers on any. A page has room for more columns than a terminal.
 std::vector<Column> terminal_columns(const Results& results, tools::Style style);
 std::vector<Column> page_columns(const Results& results);
+
+// All rows as a table of these columns.
+tools::Table table_of(const Results& results, const std::vector<Column>& columns, bool ascii = false);
 
 std::vector<Column> csv_columns();
 const std::vector<Column>& json_columns();

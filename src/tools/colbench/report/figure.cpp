@@ -11,6 +11,7 @@
 #include "colbench/report/facets.hpp"
 #include "colbench/report/summary.hpp"
 #include "colbench/report/values.hpp"
+#include "common/command_line.hpp"
 #include "common/text.hpp"
 
 namespace col::colbench {
@@ -19,8 +20,8 @@ namespace {
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 constexpr double kGiga = 1e9;
 
-// Cells of one curve: equal except for their size.
-struct Series {
+// Cells of one series: equal except for their size.
+struct Line {
   CellSpec spec;  // its size is 0
   std::vector<Cell> cells;
 };
@@ -29,71 +30,100 @@ bool is_drawable(const Cell& cell) {
   return cell.invalid.empty() && cell.spec.bytes > 0 && statistics_of(cell).median > 0;
 }
 
-std::vector<Series> series_of(const std::vector<Cell>& cells) {
-  std::vector<Series> list;
+std::vector<Line> lines_of(const std::vector<Cell>& cells) {
+  std::vector<Line> list;
   for (const Cell& cell : cells) {
     CellSpec spec = cell.spec;
     spec.bytes = 0;
-    auto found = std::find_if(list.begin(), list.end(), [&](const Series& series) { return series.spec == spec; });
+    auto found = std::find_if(list.begin(), list.end(), [&](const Line& line) { return line.spec == spec; });
     if (found == list.end()) found = list.insert(list.end(), {spec, {}});
     found->cells.push_back(cell);
   }
-  for (Series& series : list) {
-    std::stable_sort(series.cells.begin(), series.cells.end(),
+  for (Line& line : list) {
+    std::stable_sort(line.cells.begin(), line.cells.end(),
                      [](const Cell& a, const Cell& b) { return a.spec.bytes < b.spec.bytes; });
   }
   return list;
 }
 
 // "ring"; what a choice of the library's came to is in brackets: "auto (mst, ring)".
-std::string algorithm_name(const Series& series) {
-  if (!was_chosen(series.cells.front())) return words_of(series.cells.front(), Facet::algorithm);
+std::string algorithm_name(const Line& line) {
+  if (!was_chosen(line.cells.front())) return words_of(line.cells.front(), Facet::algorithm);
   std::vector<std::string> chosen;
-  for (const Cell& cell : series.cells) {
+  for (const Cell& cell : line.cells) {
     const std::string name = tools::one_line(cell.algorithm);
     if (std::find(chosen.begin(), chosen.end(), name) == chosen.end()) chosen.push_back(name);
   }
   return fmt::format("auto ({})", fmt::join(chosen, ", "));
 }
 
-std::string name_of(const Series& series, const std::vector<Cell>& cells, const RowName& given) {
-  if (given) {
-    if (std::string name = given(series.spec); !name.empty()) return name;
-  }
+std::string name_of(const Line& line, const std::vector<Cell>& cells) {
   std::vector<std::string> parts;
   for (const Facet facet : kFacets) {
     if (facet == Facet::size || facet == Facet::operation) continue;
     const bool algorithm = facet == Facet::algorithm;
     if (!algorithm && !varies(cells, facet)) continue;
-    const std::string words = algorithm ? algorithm_name(series) : words_of(series.cells.front(), facet);
+    const std::string words = algorithm ? algorithm_name(line) : words_of(line.cells.front(), facet);
     if (!words.empty()) parts.push_back(words);
   }
-  if (parts.empty()) parts.emplace_back(to_string(series.spec.operation));
+  if (parts.empty()) parts.emplace_back(to_string(line.spec.operation));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-Curve curve_of(const Series& series, std::string name) {
-  Curve curve{std::move(name), {}, {}, {}, {}};
-  for (const Cell& cell : series.cells) {
-    const CellStatistics stats = statistics_of(cell);
-    const auto bytes = static_cast<double>(cell.spec.bytes);
-    const bool known = stats.low > 0 && std::isfinite(stats.high);
-    curve.time.push_back({bytes, stats.median, known ? stats.low : kNothing, known ? stats.high : kNothing});
-    if (cell.bound.seconds > 0) curve.time_bound.push_back({bytes, cell.bound.seconds});
-    const int size = group_size_of(cell.spec);
-    const auto rate = [&](double seconds) { return bus_bandwidth(cell.spec, size, seconds) / kGiga; };
-    if (size < 2 || rate(stats.median) <= 0) continue;
-    curve.bandwidth.push_back(
-        {bytes, rate(stats.median), known ? rate(stats.high) : kNothing, known ? rate(stats.low) : kNothing});
-    if (cell.bound.seconds > 0) curve.bandwidth_bound.push_back({bytes, rate(cell.bound.seconds)});
-  }
-  return curve;
+// "1 us", "50 ms".
+std::string time_tick(double seconds) {
+  constexpr double kAlmost = 0.9999;  // 1e-6 is not exact
+  if (seconds < 1e-6 * kAlmost) return fmt::format("{:.3g} ns", seconds * 1e9);
+  if (seconds < 1e-3 * kAlmost) return fmt::format("{:.3g} us", seconds * 1e6);
+  if (seconds < kAlmost) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} s", seconds);
 }
 
-PlotPanel panel_of(std::string title, const std::vector<Cell>& cells, const RowName& name) {
-  PlotPanel panel{std::move(title), fmt::format("{}", fmt::join(shared_words(cells), ", ")), {}};
-  for (const Series& series : series_of(cells)) panel.curves.push_back(curve_of(series, name_of(series, cells, name)));
-  return panel;
+constexpr tools::NumberText kSizeText = [](double bytes) { return size_text(static_cast<std::size_t>(bytes)); };
+constexpr tools::NumberText kTimeText = [](double seconds) { return time_text(seconds); };
+constexpr tools::NumberText kRateTick = [](double gigabytes) { return fmt::format("{:.6g}", gigabytes); };
+constexpr tools::NumberText kRateText = [](double gigabytes) { return bandwidth_text(gigabytes * kGiga) + " GB/s"; };
+
+// The same cells in both charts; in that of bandwidths, without those that have none.
+void add_points(const Cell& cell, tools::Series& time, tools::Series& rate) {
+  const CellStatistics stats = statistics_of(cell);
+  const auto bytes = static_cast<double>(cell.spec.bytes);
+  const bool known = stats.low > 0 && std::isfinite(stats.high);
+  const double low = known ? stats.low : kNothing, high = known ? stats.high : kNothing;
+  const bool bound = cell.bound.seconds > 0;
+  time.points.push_back({bytes, stats.median, low, high});
+  if (bound) time.bound.push_back({bytes, cell.bound.seconds});
+  const int size = group_size_of(cell.spec);
+  const auto rate_of = [&](double seconds) { return bus_bandwidth(cell.spec, size, seconds) / kGiga; };
+  if (size < 2 || rate_of(stats.median) <= 0) return;
+  rate.points.push_back(
+      {bytes, rate_of(stats.median), known ? rate_of(high) : kNothing, known ? rate_of(low) : kNothing});
+  if (bound) rate.bound.push_back({bytes, rate_of(cell.bound.seconds)});
+}
+
+tools::Figure figure_of(std::string title, const std::vector<Cell>& cells) {
+  tools::Chart times{"Time of one operation, median", time_tick, kTimeText};
+  tools::Chart rates{"Bus bandwidth, GB/s", kRateTick, kRateText};
+  for (const Line& line : lines_of(cells)) {
+    tools::Series time{name_of(line, cells)}, rate = time;
+    for (const Cell& cell : line.cells) add_points(cell, time, rate);
+    times.series.push_back(std::move(time));
+    rates.series.push_back(std::move(rate));
+  }
+  tools::Figure figure{std::move(title),
+                       fmt::format("{}", fmt::join(shared_words(cells), ", ")),
+                       "size in bytes",
+                       kSizeText,
+                       {std::move(times)}};
+  if (figure.has_bars()) figure.title += " of " + size_text(cells.front().spec.bytes);
+  if (std::ranges::any_of(rates.series, [](const tools::Series& series) { return !series.points.empty(); }))
+    figure.charts.push_back(std::move(rates));
+  return figure;
+}
+
+bool has_bound(const tools::Figure& figure) {
+  return std::ranges::any_of(figure.charts.front().series,
+                             [](const tools::Series& series) { return !series.bound.empty(); });
 }
 
 std::vector<std::string> notes_of(const Results& results) {
@@ -124,174 +154,72 @@ std::vector<std::string> notes_of(const Results& results) {
   return notes;
 }
 
-// What a curve's marker needs to both of its sides, as a factor on a logarithmic axis.
-constexpr double kMargin = 1.25;
-
-std::pair<double, double> range_of(const std::vector<double>& values) {
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  return {*low, *high};
-}
-
-// 1, 2 and 5 times a power of ten where there are few decades, else powers of ten; minor ones between.
-Axis decimal_axis(const std::vector<double>& values, std::string (*label)(double)) {
-  auto [low, high] = range_of(values);
-  low /= kMargin;
-  high *= kMargin;
-  constexpr double kLeastSpan = 4;  // so that noise does not fill the panel
-  if (const double span = high / low; span < kLeastSpan) {
-    low /= std::sqrt(kLeastSpan / span);
-    high *= std::sqrt(kLeastSpan / span);
-  }
-  const double decades = std::log10(high / low);
-  const int step = decades > 8 ? 2 : 1;
-  Axis axis{low, high, {}};
-  for (int decade = static_cast<int>(std::floor(std::log10(low))); decade <= std::ceil(std::log10(high)); ++decade) {
-    for (int digit = 1; digit < 10; ++digit) {
-      const double value = digit * std::pow(10.0, decade);
-      if (value < low || value > high) continue;
-      const bool some = decades < 2.2 && (digit == 2 || digit == 5);
-      const bool labelled = (digit == 1 && decade % step == 0) || some || decades < 0.9;
-      axis.ticks.push_back({value, labelled ? label(value) : ""});
+// How to read them.
+void add_key(tools::Part& part) {
+  for (const bool bars : {false, true}) {
+    bool any = false, bounds = false;
+    for (const tools::Figure& figure : part.figures) {
+      if (figure.has_bars() != bars) continue;
+      any = true;
+      bounds = bounds || has_bound(figure);
     }
-  }
-  return axis;
-}
-
-// "200 ns", "1 us", "50 ms".
-std::string time_label(double seconds) {
-  constexpr double kAlmost = 0.9999;  // 1e-6 is not exact
-  if (seconds < 1e-6 * kAlmost) return fmt::format("{:.3g} ns", seconds * 1e9);
-  if (seconds < 1e-3 * kAlmost) return fmt::format("{:.3g} us", seconds * 1e6);
-  if (seconds < kAlmost) return fmt::format("{:.3g} ms", seconds * 1e3);
-  return fmt::format("{:.3g} s", seconds);
-}
-
-std::string plain_label(double value) {
-  return fmt::format("{:.6g}", value);
-}
-
-void add_values(const std::vector<CurvePoint>& points, std::vector<double>& values) {
-  for (const CurvePoint& point : points) {
-    for (const double value : {point.value, point.low, point.high}) {
-      if (value > 0 && std::isfinite(value)) values.push_back(value);
-    }
+    if (!any) continue;
+    std::string text = bars ? "Bars: medians, the fastest first; lines in them: their 95 % intervals."
+                            : "Points: medians. Bands: their 95 % intervals.";
+    if (bounds)
+      text += bars ? " The line across a bar: what this machine allows."
+                   : " Dashed: what this machine allows; grey where curves share it.";
+    part.notes.push_back({std::move(text)});
   }
 }
 
 }  // namespace
 
-Figure figure_of(const Results& results, const RowName& name) {
-  Figure figure;
+tools::Part figures_of(const Results& results) {
+  constexpr std::size_t kMostSeries = 40;  // more cannot be told from each other
+  tools::Part part{.title = "Figures"};
   std::vector<std::pair<Operation, int>> kinds;
   for (const Cell& cell : results.cells) {
     const std::pair kind(cell.spec.operation, cell.spec.ranks);
-    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+    if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
   }
+  std::vector<std::string> crowded;
   for (const auto& [operation, ranks] : kinds) {
     std::vector<Cell> cells;
     for (const Cell& cell : results.cells) {
       if (cell.spec.operation == operation && cell.spec.ranks == ranks && is_drawable(cell)) cells.push_back(cell);
     }
+    if (cells.empty()) continue;
     std::string title(to_string(operation));
     const auto is_of_it = [operation = operation](const auto& kind) { return kind.first == operation; };
-    if (std::count_if(kinds.begin(), kinds.end(), is_of_it) > 1)
+    if (std::ranges::count_if(kinds, is_of_it) > 1)
       title += ", " + tools::counted(static_cast<std::size_t>(ranks), "rank");
-    if (!cells.empty()) figure.panels.push_back(panel_of(std::move(title), cells, name));
+    tools::Figure figure = figure_of(std::move(title), cells);
+    if (const std::size_t count = figure.charts.front().series.size(); count > kMostSeries)
+      crowded.push_back(fmt::format("Not drawn: {}, whose {} series nobody could tell apart.", figure.title, count));
+    else
+      part.figures.push_back(std::move(figure));
   }
-  figure.notes = notes_of(results);
-  return figure;
+  add_key(part);
+  for (const std::string& text : crowded) part.notes.push_back({text});
+  for (const std::string& text : notes_of(results)) part.notes.push_back({text});
+  return part;
 }
 
-Axis size_axis(const std::vector<double>& bytes) {
-  constexpr int kMostLabels = 8;
-  const auto [least, most] = range_of(bytes);
-  const bool one = least == most;
-  Axis axis{least / (one ? 4 : 1.5), most * (one ? 4 : 1.5), {}};
-  const int first = static_cast<int>(std::ceil(std::log2(axis.low)));
-  const int last = static_cast<int>(std::floor(std::log2(axis.high)));
-  int step = 1;
-  while ((last - first) / step + 1 > kMostLabels) ++step;
-  for (int power = std::max(0, first); power <= last; ++power) {
-    const bool labelled = (power - first) % step == 0;
-    axis.ticks.push_back({std::exp2(power), labelled ? size_text(std::size_t{1} << power) : ""});
-  }
-  return axis;
+std::string plot_svg(const Results& results) {
+  tools::Part part = figures_of(results);
+  if (part.figures.empty())
+    throw tools::UsageError("there is nothing to draw: no operation with a size was measured and found good");
+  part.title = "colbench: time and bus bandwidth over size";
+  return svg_document(part);
 }
 
-Axis time_axis(const std::vector<double>& seconds) {
-  return decimal_axis(seconds, time_label);
-}
-
-Axis bandwidth_axis(const std::vector<double>& gigabytes_per_second) {
-  return decimal_axis(gigabytes_per_second, plain_label);
-}
-
-std::vector<double> sizes_in(const PlotPanel& panel) {
-  std::vector<double> sizes;
-  for (const Curve& curve : panel.curves) {
-    for (const CurvePoint& point : curve.time) sizes.push_back(point.bytes);
-  }
-  return sizes;
-}
-
-std::vector<double> times_in(const PlotPanel& panel) {
-  std::vector<double> values;
-  for (const Curve& curve : panel.curves) {
-    add_values(curve.time, values);
-    add_values(curve.time_bound, values);
-  }
-  return values;
-}
-
-std::vector<double> bandwidths_in(const PlotPanel& panel) {
-  std::vector<double> values;
-  for (const Curve& curve : panel.curves) {
-    add_values(curve.bandwidth, values);
-    add_values(curve.bandwidth_bound, values);
-  }
-  return values;
-}
-
-double width_of_text(std::string_view text, double font_size) {
-  constexpr double kMean = 0.56;  // of a sans-serif letter's width to the font's size
-  return static_cast<double>(tools::columns_of(text)) * kMean * font_size;
-}
-
-Legend legend_of(const PlotPanel& panel, double width, double font_size) {
-  constexpr double kSample = 58;  // pixels for a piece of the curve, and for space
-  double widest = 0;
-  for (const Curve& curve : panel.curves) widest = std::max(widest, width_of_text(curve.name, font_size));
-  Legend legend;
-  const auto fitting = static_cast<std::size_t>(std::max(1.0, width / (widest + kSample)));
-  const std::size_t count = panel.curves.size();
-  legend.columns = std::min({fitting, count, std::size_t{4}});
-  legend.rows = (count + legend.columns - 1) / legend.columns;
-  legend.columns = (count + legend.rows - 1) / legend.rows;  // no column stands empty
-  legend.column_width = std::min(width / static_cast<double>(legend.columns), widest + kSample);
-  return legend;
-}
-
-std::vector<BoundLine> bounds_of(const PlotPanel& panel) {
-  const auto same = [&](const std::vector<CurvePoint>& a, const std::vector<CurvePoint>& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const CurvePoint& x, const CurvePoint& y) {
-      constexpr double kSame = 0.01;  // no eye sees it
-      return x.bytes == y.bytes && std::abs(x.value - y.value) <= kSame * x.value;
-    });
-  };
-  std::vector<BoundLine> lines;
-  for (std::size_t i = 0; i < panel.curves.size(); ++i) {
-    const Curve& curve = panel.curves[i];
-    if (curve.time_bound.empty()) continue;
-    const auto found = std::find_if(lines.begin(), lines.end(), [&](const BoundLine& line) {
-      return same(panel.curves[line.curve].time_bound, curve.time_bound);
-    });
-    if (found == lines.end()) {
-      lines.push_back({i, false});
-    } else {
-      found->shared = true;
-    }
-  }
-  return lines;
+void check_plot(const std::string& option, const std::string& path) {
+  if (path.ends_with(".svg")) return;
+  throw tools::UsageError(
+      "{} {}: a drawing is SVG; end its name with .svg, and convert it where you need another form: rsvg-convert "
+      "x.svg -o x.png",
+      option, tools::one_line(path));
 }
 
 }  // namespace col::colbench

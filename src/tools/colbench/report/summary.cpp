@@ -207,7 +207,7 @@ Findings findings_of(const Results& results) {
   findings.subject = subject_of(results);
   const bool bad = summary.invalid > 0 || summary.wrong > 0 || !results.ended_early.empty();
   const bool whole = summary.measured > 0 && summary.measured == summary.rows && summary.verified == summary.to_verify;
-  findings.tone = bad ? "bad" : whole ? "good" : "odd";
+  findings.tone = bad ? tools::Tone::bad : whole ? tools::Tone::good : tools::Tone::attention;
   findings.headline = fmt::format("{} {} measured; {}",
                                   bad     ? "✘"
                                   : whole ? "✔"

@@ -60,7 +60,7 @@ std::string shared_text(const Results& results);
 struct Findings {
   std::string subject;                 // "allreduce, broadcast"
   std::string headline;                // "✔ 12 rows measured; every row is verified"
-  std::string_view tone;               // "good", "bad", or "odd" when nothing is wrong but something is missing
+  tools::Tone tone;                    // good, bad, or attention when nothing is wrong but something is missing
   std::vector<std::string> sentences;  // furthest from the bound, nearest to it, invalid rows, rows not measured
 };
 Findings findings_of(const Results& results);
