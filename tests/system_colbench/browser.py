@@ -31,8 +31,9 @@ class Browser:
         self.rest, self.number, self.events = b"", 0, []
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
+        for domain in ("Page", "Runtime", "Log", "Network", "Accessibility"):
             self.ask(domain + ".enable")
+        self.ask("Emulation.setFocusEmulationEnabled", enabled=True)
 
     def __enter__(self):
         return self
@@ -95,6 +96,34 @@ class Browser:
         if "exceptionDetails" in result:
             raise RuntimeError(f"{expression}: {result['exceptionDetails']}")
         return result["result"].get("value")
+
+    def spoken(self):
+        """What a screen reader gets, in its order: a dictionary of role, name, description and level each."""
+        nodes = {node["nodeId"]: node for node in self.ask("Accessibility.getFullAXTree")["nodes"]}
+        heard = []
+
+        def walk(node):
+            if not node.get("ignored"):
+                level = next((p["value"]["value"] for p in node.get("properties", []) if p["name"] == "level"), None)
+                heard.append({"level": level, **{what: node.get(what, {}).get("value", "") for what in ("role", "name", "description")}})
+            for child in node.get("childIds", []):
+                if child in nodes:
+                    walk(nodes[child])
+
+        walk(next(node for node in nodes.values() if "parentId" not in node))
+        return heard
+
+    def press(self, key, code, text=""):
+        """A key as a person presses it; `code` is its virtual key code."""
+        for kind in ("keyDown", "keyUp"):
+            self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code,
+                     **({"text": text} if kind == "keyDown" and text else {}))
+
+    def until(self, expression):
+        """Waits until a condition of the page holds."""
+        deadline = time.monotonic() + SECONDS
+        while not self.value(expression):
+            assert time.monotonic() < deadline, f"not true: {expression}"
 
     def picture(self, path):
         """The whole page as a PNG, for people."""

@@ -22,7 +22,7 @@ PAGES = {
                 ["Figures", "All rows", "Machine", "Run", "Repeat it"]),
     "algorithms": ([colbench, "algorithms", "allreduce", "--size", "64K", "-n", "2", "--algo", "direct,ring,mst", *SHORT],
                    ["Ranking", "Figures", "All rows", "Machine", "Run", "Repeat it"]),
-    "pairs": ([colbench, "pairs", "-n", "2", "--size", "8", *SHORT], ["Maps", "Repeat it"]),
+    "pairs": ([colbench, "pairs", "-n", "2", "--size", "8", *SHORT], ["Maps", "Figures", "All rows", "Machine", "Run", "Repeat it"]),
     "colcheck": ([colcheck, "--quick", "--only", "exact", "--backend", "shm", "--np", "2"], ["Support matrix", "Properties", "Run"]),
 }
 # For every page: what is seen, measured in the browser.
@@ -44,12 +44,14 @@ LOOK = """(() => {
     links: all('nav a').map(a => [a.textContent, (document.querySelector(a.getAttribute('href') + ' > h2') || {}).textContent]),
     sections: all('section > h2').map(h => h.textContent),
     page_width: document.documentElement.scrollWidth, window_width: innerWidth,
-    charts: all('svg.chart').map(svg => ({...box(svg), lines: svg.querySelectorAll('polyline:not(.bound)').length,
+    charts: all('svg.chart').filter(svg => !svg.querySelector('rect')).map(svg => ({...box(svg), lines: svg.querySelectorAll('polyline:not(.bound)').length,
       words: [...svg.querySelectorAll('text')].map(t => box(t).height), points: svg.querySelectorAll('path title').length})),
+    bar_words: all('svg.chart:has(rect) text').map(t => box(t).height),
     keys: all('.key li').map(e => e.textContent.trim()),
-    bars: all('.bars tr').map(tr => [tr.children[0].textContent, box(tr.querySelector('rect')).width, tr.children[2].textContent]),
-    tables: all('section section table').map(t => [...t.querySelectorAll('tr')].map(r => [...r.children].map(c => c.textContent))),
-    notes: all('section section .notes li').map(e => e.textContent), caveats: all('.caveat').map(e => e.textContent),
+    bars: all('svg.chart:has(rect)').slice(0, 1).flatMap(svg => { const texts = [...svg.querySelectorAll('text:not(.what)')];
+      return [...svg.querySelectorAll('rect')].map((r, i) => [texts[2 * i].textContent, box(r).width, texts[2 * i + 1].textContent]); }),
+    tables: all('#ranking table').map(t => [...t.querySelectorAll('tr')].map(r => [...r.children].map(c => c.textContent))),
+    notes: all('#ranking .notes li').map(e => e.textContent),
     least_contrast: Math.min(...worded.map(contrast)),
     faintest: worded.sort((a, b) => contrast(a) - contrast(b)).slice(0, 1).map(e => e.outerHTML.slice(0, 200)),
     ground: ground(document.body)};
@@ -74,13 +76,14 @@ def check(name, width, scheme, sections, terminal, problems, asked, url, seen):
     must(seen["links"] == [[title, title] for title in sections], f"contents {seen['links']}")
     must(seen["summary"] and seen["h1"]["top"] < seen["summary"][0]["top"] < 400, f"the summary is at {seen['summary']}")
     must(max(part["top"] for part in seen["summary"]) < seen["nav"]["top"], "the contents list stands above the summary")
+    must(min(seen["bar_words"], default=9) >= 9, f"the words of bars are {seen['bar_words']} pixels high")
     for chart in seen["charts"]:
         must(chart["width"] >= 300 and chart["right"] <= seen["window_width"], f"a chart's box is {chart}")
         must(min(chart["words"]) >= 9, f"a chart's words are {min(chart['words'])} pixels high")
         must(chart["lines"] > 0 and chart["points"] >= chart["lines"], f"a chart shows {chart}")
     # Whatever stands in a command's own table, the terminal said too, in the same words.
     printed = words(terminal)
-    for line in [row for table in seen["tables"] for row in table] + [[note] for note in seen["notes"] + seen["caveats"]]:
+    for line in [row for table in seen["tables"] for row in table] + [[note] for note in seen["notes"]]:
         for cell in line:
             must(words(cell) in printed, f"'{cell}' is not what the terminal said: {printed}")
 
@@ -97,9 +100,59 @@ def check_what_is_compared(name, seen):
         assert [bar[1] for bar in bars] == sorted(bar[1] for bar in bars), bars
         assert not charts
     if name == "machine":
-        assert "Memory bandwidth in GB/s" in seen["text"] and len(bars) == 1
+        assert "Memory bandwidth by" in seen["text"] and len(bars) == 1
     if name == "colcheck":
         assert "cases passed" in seen["text"] and "broadcast" in seen["text"]
+
+
+def listen(name, browser, sections):
+    """What the page is to a screen reader: roles, names and their order."""
+    heard = browser.spoken()
+
+    def named(role):
+        return [node["name"] for node in heard if node["role"] == role]
+
+    def place(role, called):
+        return next(i for i, node in enumerate(heard) if node["role"] == role and node["name"] == called)
+
+    headings = [(node["level"], node["name"]) for node in heard if node["role"] == "heading"]
+    assert [level for level, _ in headings].count(1) == 1 and headings[0][0] == 1, (name, headings)
+    assert [text for level, text in headings if level == 2] == sections, (name, headings)
+    assert named("navigation") == ["Contents"] and named("main") == [""], (name, named("navigation"), named("main"))
+    assert named("link") == sections, (name, named("link"))
+    regions = named("region")
+    assert [region for region in regions if region in sections] == sections or set(sections) <= set(regions), (name, regions)
+    assert place("heading", headings[0][1]) < place("navigation", "Contents") < place("region", sections[0]), name
+    verdict = next(i for i, node in enumerate(heard) if node["role"] == "StaticText" and node["name"].startswith(("✔", "✘", "–")))
+    assert verdict < place("navigation", "Contents"), f"{name}: the verdict comes after the contents"
+    pictures = [node for node in heard if node["role"] in ("image", "img")]
+    assert all(node["name"] and ": " in node["description"] for node in pictures), (name, pictures)
+    assert len(pictures) == browser.value("document.querySelectorAll('svg.chart').length"), (name, pictures)
+    tables = named("table")
+    assert tables and all(tables) and all(regions), f"{name}: tables {tables}, regions {regions}"
+    for role in ("columnheader", "rowheader"):
+        assert named(role), f"{name}: no {role}"
+
+
+def use_keys(name, browser):
+    """Everything that a mouse reaches, a keyboard does too."""
+    wanted = browser.value("[...document.querySelectorAll('nav a, .wide, summary')].map(e => e.outerHTML.slice(0, 80))")
+    reached = []
+    for _ in wanted:
+        browser.press("Tab", 9)
+        reached.append(browser.value("document.activeElement.outerHTML.slice(0, 80)"))
+        assert browser.value("getComputedStyle(document.activeElement).outlineStyle") != "none", f"{name}: no outline: {reached[-1]}"
+        if reached[-1].startswith("<summary"):
+            browser.press("Enter", 13, "\r")
+            browser.until("document.activeElement.parentElement.open")
+        if browser.value("document.activeElement.scrollWidth > document.activeElement.clientWidth + 20 && document.activeElement.matches('.wide')"):
+            browser.press("ArrowRight", 39)
+            browser.until("document.activeElement.scrollLeft > 0")
+    assert reached == wanted, (name, reached, wanted)
+    browser.value("document.querySelector('nav a:last-child').focus()")
+    link = browser.value("document.activeElement.getAttribute('href')")
+    browser.press("Enter", 13, "\r")
+    browser.until(f"location.hash === {link!r}")
 
 
 def main():
@@ -115,7 +168,7 @@ def main():
         with Browser(browser_program, pathlib.Path(temporary) / "home") as browser:
             for name, (_, sections) in PAGES.items():
                 url = (folder / f"{name}.html").resolve().as_uri()
-                for width, scheme in ((1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")):
+                for width, scheme in ((1280, "light"), (1280, "dark"), (768, "light"), (400, "dark"), (400, "light")):
                     problems, asked = browser.open(url, width, 800, scheme)
                     seen = browser.value(LOOK)
                     if len(sys.argv) > 4:
@@ -123,6 +176,8 @@ def main():
                     check(name, width, scheme, sections, printed[name], problems, asked, url, seen)
                     check_what_is_compared(name, seen)
                     opened += 1
+                listen(name, browser, sections)
+                use_keys(name, browser)
         print(f"{opened} times looked at {len(PAGES)} pages")
 
 
