@@ -203,7 +203,10 @@ def main():
     if options.document:
         report.write_into(options.document, table)
         if (drawn := options.document.parent / "pictures" / "allreduce.svg").exists():
-            picture.write(options.document, drawn)
+            if options.colbench:
+                picture.write(options.colbench, options.document, drawn)
+            else:
+                say(f"{drawn} is as it was: python3 tests/peers/picture.py COLBENCH {options.document} {drawn} draws it anew")
         if report.marks(gains.COMMAND)[0] in options.document.read_text():
             gains.write(options.document)
     return 130 if interrupted else int(report.bad(run))

@@ -1,6 +1,7 @@
 """What makes numbers into verdicts: states, rounds, intervals, and what the document says about who is not in it."""
 
 import math
+import os
 import pathlib
 import tempfile
 import unittest
@@ -34,9 +35,12 @@ class Picture(unittest.TestCase):
     ROOT = pathlib.Path(__file__).resolve().parents[2]
 
     def test_the_one_in_the_readme_is_of_the_document(self):
-        page = (self.ROOT / "docs/performance.md").read_text()
-        self.assertEqual((self.ROOT / "docs/pictures/allreduce.svg").read_text(), "\n".join(picture.drawing(page)) + "\n",
-                         "python3 tests/peers/picture.py docs/performance.md docs/pictures/allreduce.svg")
+        if not (colbench := os.environ.get("COLBENCH")):
+            self.skipTest("COLBENCH names no program")
+        with tempfile.TemporaryDirectory() as folder:
+            picture.write(colbench, self.ROOT / "docs/performance.md", pathlib.Path(folder) / "now.svg")
+            self.assertEqual((self.ROOT / "docs/pictures/allreduce.svg").read_text(), (pathlib.Path(folder) / "now.svg").read_text(),
+                             "python3 tests/peers/picture.py COLBENCH docs/performance.md docs/pictures/allreduce.svg")
 
     def test_the_opening_of_the_document_is_of_its_tables(self):
         page = (self.ROOT / "docs/performance.md").read_text()
@@ -45,7 +49,7 @@ class Picture(unittest.TestCase):
 
     def test_a_document_without_such_a_table_is_said_to_be_that(self):
         with self.assertRaisesRegex(SystemExit, "no table of 4 ranks"):
-            list(picture.drawing("### 2 ranks, 60 ns\n\n| operation | size |\n|---|---|\n"))
+            picture.results("### 2 ranks, 60 ns\n\n| operation | size |\n|---|---|\n")
 
     def test_marks_and_dashes_are_no_times(self):
         self.assertEqual([picture.microseconds(cell) for cell in ["1,234†‡ copy", "3.9", "–", "hung"]], [1234, 3.9, None, None])
