@@ -44,7 +44,7 @@ refused "did you mean 'noise'? see colbench --help" nois
 refused "did you mean 'tune'" help tunes
 refused "a process for each rank; write --ranks 8 --device cuda" allreduce -g 8
 refused "ranks" simulate allreduce --ranks none
-refused 'suite ps is gone; `colbench allreduce --algo auto,ps_central,ps_sharded` compares the same' suite ps
+refused 'suite is gone; `colbench allreduce --algo auto,ps_central,ps_sharded` compares' suite ps
 refused 'bisect is gone; `colbench bidirectional --groups bisect` measures' bisect -n 4
 refused "file:" allreduce --size 1K --algo file:/nowhere/plan.json
 export CUDA_VISIBLE_DEVICES=  # no GPU

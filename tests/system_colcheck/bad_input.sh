@@ -19,6 +19,9 @@ refused "cannot write" --json /nowhere/report.json
 refused "cannot write" --junit /
 refused "required" --require nccl --backend shm
 refused "--nonsense" --nonsense
+refused "--python is gone; " --python --require shm
+refused "--interpreter is gone; " --interpreter python3
+refused "'lib=torch' in the token has an unknown key" --repro exact,backend=shm,np=2,lib=torch
 refused "leave out" --np 3 --repro exact,np=3
 COL_RANK=9 COL_WORLD_SIZE=4 refused "COL_RANK=9" --quick
 # Only the ranks know what algorithms a backend brings.

@@ -17,6 +17,7 @@
 #include "colbench/measuring.hpp"
 #include "common/command_line.hpp"
 #include "common/exit_codes.hpp"
+#include "common/gone.hpp"
 #include "common/write_file.hpp"
 #include "launch/processes/descriptors.hpp"
 #include "launch/processes/signals.hpp"
@@ -105,19 +106,10 @@ void ask_for_help(std::vector<std::string>& arguments) {
   if (arguments.empty() || arguments.back() != col::tools::kListOptions) arguments.emplace_back("--help");
 }
 
-// Says what took the place of a command that is gone.
-void refuse_gone(std::string_view word) {
-  if (word == "bisect")
-    throw UsageError(
-        "bisect is gone; `colbench bidirectional --groups bisect` measures half against half, and `colbench "
-        "pairs` names slow ranks");
-  if (word == "suite")
-    throw UsageError("suite ps is gone; `colbench allreduce --algo auto,ps_central,ps_sharded` compares the same");
-}
-
 const Named& command_of(std::vector<std::string>& arguments) {
   if (arguments.empty()) return kMeasure;
-  refuse_gone(arguments.front());
+  if (const std::string gone = col::tools::gone_text("colbench", arguments.front()); !gone.empty())
+    throw UsageError(gone);
   for (const Named& command : kCommands) {
     if (arguments.front() != command.name) continue;
     arguments.erase(arguments.begin());

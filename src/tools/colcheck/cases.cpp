@@ -50,21 +50,6 @@ std::vector<Case> cases_on_gpus(const Property& property, const Selection& selec
   return placed;
 }
 
-// Each case once for each of the libraries of Python, if there are any.
-std::vector<Case> through_python(std::vector<Case> cases, const std::vector<Library>& libraries) {
-  if (libraries.empty()) return cases;
-  std::vector<Case> all;
-  for (const Case& c : cases) {
-    for (const Library library : libraries) {
-      Case& again = all.emplace_back(c);
-      again.library = library;
-      // What a faster rank sends in the second case must not be taken for a message of the first.
-      if (again.primitive == Primitive::recv_any && library != libraries.front()) again.tag ^= 1 << 30;
-    }
-  }
-  return all;
-}
-
 template <class Change>
 void propose(std::vector<Case>& proposals, const Case& c, Change change) {
   Case simpler = c;
@@ -85,7 +70,7 @@ std::vector<Portion> schedule(std::span<const Property* const> properties, const
       cases = cases_on_gpus(*property, selection);
     else
       property->cases(selection, cases);
-    for (Case& c : through_python(std::move(cases), selection.libraries)) {
+    for (Case& c : cases) {
       // Drills make their own groups.
       const bool grouped = property->kind == Property::Kind::group;
       const Key key(place_of(property->kind), grouped ? c.devices : Devices::cpu, grouped ? c.backend : std::string(),

@@ -59,20 +59,6 @@ class Merger {
   std::vector<Heard> heard_;
 };
 
-// The run ends because `rank` has none any more who runs cases: with what all have found until then.
-[[noreturn]] void throw_ended(const Order& order, const std::vector<Answer>& answers, std::size_t rank) {
-  Merger merger(order.cases);
-  for (std::size_t r = 0; r < answers.size(); ++r) {
-    const bool ended = r == rank;
-    for (const Answer::Entry& entry : answers[r].entries) {
-      if (ended || entry.index + 1 < answers[rank].done) merger.add(static_cast<int>(r), entry);
-    }
-  }
-  merger.results().resize(answers[rank].done);
-  throw RunEnded{tools::exit_code::kRankDied, fmt::format("rank {}: {}", rank, answers[rank].ended),
-                 std::move(merger.results())};
-}
-
 }  // namespace
 
 std::vector<Answer> Lead::give(const Order& order) {
@@ -86,9 +72,6 @@ std::vector<Answer> Lead::give(const Order& order) {
            return encode(*own);
          }))
       answers.push_back(decode_answer(text));
-    for (std::size_t rank = 0; rank < answers.size(); ++rank) {
-      if (!answers[rank].ended.empty()) throw_ended(order, answers, rank);
-    }
     return answers;
   } catch (const Error& error) {
     if (!own) throw;

@@ -24,7 +24,6 @@
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/faults/drill.hpp"
 #include "colcheck/faults/job.hpp"
-#include "colcheck/interpreter.hpp"
 #include "colcheck/options.hpp"
 #include "colcheck/progress.hpp"
 #include "colcheck/properties/list.hpp"
@@ -47,7 +46,7 @@ namespace {
 
 // Why a backend or device cannot be used; empty when it can.
 std::string why_unavailable(const std::string& name) {
-  if (name == "cpu" || name == "torch") return {};  // the Python process tells what it has
+  if (name == "cpu") return {};
   if (name == "cuda") return tools::why_no_gpus();
   if (tools::moves_device_memory(name)) return tools::why_no_nccl();
   BackendFactory* factory = find_backend(name);
@@ -75,17 +74,6 @@ void check_requirements(const Options& options) {
     if (const std::string why = why_unavailable(name); !why.empty())
       throw UsageError("'{}' is required, and cannot be used here: {}", name, why);
   }
-}
-
-// Null without --python. Throws UsageError if Python cannot be used, or lacks what is required.
-std::unique_ptr<Interpreter> start_python(const Options& options, bool only_ask) {
-  if (!options.python) return nullptr;
-  const std::string program = options.interpreter.empty() ? default_interpreter() : options.interpreter;
-  auto python = std::make_unique<Interpreter>(program, only_ask);
-  const auto& required = options.require;
-  if (std::find(required.begin(), required.end(), "torch") != required.end() && !python->has_torch())
-    throw UsageError("'torch' is required, and cannot be used here: {} has {}", program, python->has());
-  return python;
 }
 
 // Starts as many ranks of this program as `options` need, with these arguments, and waits for them. Returns the exit
@@ -127,9 +115,8 @@ Results facts(const ContextSpec& spec, const Options& options, const std::string
 std::string opening_line(const Results& results) {
   const std::string world = results.world_size == 1 ? "1 rank" : fmt::format("{} ranks", results.world_size);
   const std::string origin = results.launcher == "colcheck" ? " of its own" : ", started by " + results.launcher;
-  const std::string python = results.python.empty() ? "" : ", through " + results.python;
-  return fmt::format("colcheck {}: one world of {}{}, on {} ({} CPUs){}; {}, seed {:#x}", results.version, world,
-                     origin, results.host, results.cpus, python, results.effort, results.seed);
+  return fmt::format("colcheck {}: one world of {}{}, on {} ({} CPUs); {}, seed {:#x}", results.version, world,
+                     origin, results.host, results.cpus, results.effort, results.seed);
 }
 
 void say(const std::string& text) {
@@ -176,13 +163,12 @@ int run_self_test(Lead& lead, const ContextSpec& spec, std::uint64_t seed) {
 }
 
 int lead_world(Context& context, tools::Coordinator& ranks, const Options& options, const tools::Screen& screen,
-               const std::string& command, Interpreter* python) {
+               const std::string& command) {
   const auto start = core::Clock::now();
   Results results = facts(context.spec(), options, command);
-  if (python != nullptr) results.python = python->has();
   Progress progress(options.progress ? screen.progress_fd : -1, screen.columns, screen.utf8);
   Lead lead(context, ranks,
-            {.timeout = options.timeout, .on_case = [&](const Case& c) { progress.begin(c); }, .python = python});
+            {.timeout = options.timeout, .on_case = [&](const Case& c) { progress.begin(c); }});
   say(opening_line(results));
   if (options.self_test) return run_self_test(lead, context.spec(), results.seed);
   RunListener listener{.on_planned = [&](std::size_t total) { progress.plan(total); },
@@ -216,15 +202,13 @@ int run_world(Context& context, const Options& options, const tools::Screen& scr
   install_crash_note(spec.rank);
   if (options.self_test || options.repro) register_planted_backends();
   const std::shared_ptr<Store> store = spec.store ? spec.store : make_memory_store();
-  const std::unique_ptr<Interpreter> python = start_python(options, false);
-  if (python) python->join(spec, *store);
   const std::unique_ptr<tools::Coordinator> ranks = tools::coordinator_over(*store, spec, "colcheck");
   if (spec.rank == 0) {
     const tools::Dismissal dismissal{*ranks};
-    return lead_world(context, *ranks, options, screen, command, python.get());
+    return lead_world(context, *ranks, options, screen, command);
   }
   try {
-    obey(context, *ranks, {.timeout = options.timeout, .python = python.get()});
+    obey(context, *ranks, {.timeout = options.timeout});
   } catch (const Error& error) {
     // The lead, or the launcher, says what happened.
     if (error.code() == ErrorCode::peer_lost || error.code() == ErrorCode::aborted) return tools::exit_code::kRankDied;
@@ -265,10 +249,7 @@ int run(const std::vector<std::string>& arguments, std::span<char> title) {
   }
   ::unsetenv("COL_ERROR_FILE");  // a launcher would report the last error that a case provoked as the cause of the end
   Context& context = Context::current();
-  if (!spawned && context.spec().launcher.empty()) {
-    start_python(options, true);
-    return drive(options, arguments, title);
-  }
+  if (!spawned && context.spec().launcher.empty()) return drive(options, arguments, title);
   const tools::Screen screen = spawned ? tools::Screen::parse(options.spawned) : tools::Screen::own();
   int code = tools::exit_code::kUsage;
   try {

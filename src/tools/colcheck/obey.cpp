@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "colcheck/engine/forms.hpp"
-#include "colcheck/interpreter.hpp"
 #include "colcheck/properties/list.hpp"
 #include "common/gpu.hpp"
 #include "core/clock/clock.hpp"
@@ -226,14 +225,13 @@ void fields(Native& native, Visit& visit) {
 
 template <class Visit>
 void fields(Answer& answer, Visit& visit) {
-  auto& [entries, times, done, trouble, natives, gpu, ended] = answer;
+  auto& [entries, times, done, trouble, natives, gpu] = answer;
   visit("entries", entries);
   visit("times", times);
   visit("done", done);
   visit("trouble", trouble);
   visit("natives", natives, core::Named{Collective{kCollectiveCount - 1}, col::to_string});
   visit("gpu", gpu);
-  visit("ended", ended);
 }
 
 // A message may quote bytes that are no UTF-8: they are replaced.
@@ -253,10 +251,6 @@ Answer decode_answer(const std::string& text) {
   return core::parsed_json<Answer>(text, "answer");
 }
 
-Answer::Entry decode_entry(const std::string& text) {
-  return core::parsed_json<Answer::Entry>(text, "finding");
-}
-
 // ---- What a rank does
 
 Answer carry_out(Context& context, const Order& order, std::uint64_t number, const ObeyOptions& options) {
@@ -266,8 +260,6 @@ Answer carry_out(Context& context, const Order& order, std::uint64_t number, con
     return answer;
   }
   if (order.kind == Order::Kind::share) return run_share(context, order, options);
-  if (order.kind == Order::Kind::run && options.python != nullptr)
-    return context.spec().rank < order.ranks ? options.python->run(order, number, options) : Answer();
   return run_in_group(context, order, number, options);
 }
 

@@ -54,9 +54,6 @@ struct Answer {
   // For a probe, from rank 0: what the backend offers in addition to the built-in algorithms.
   Natives natives = {};
   RankGpu gpu = {};  // for a look
-  // How the process that ran the cases has ended, though it should not have (--python). The last of the entries names
-  // the case in which it did.
-  std::string ended = {};
 };
 
 std::string encode(const Order& order);
@@ -64,17 +61,13 @@ std::string encode(const Answer& answer);
 // Requires: `text` is from the corresponding encode function.
 Order decode_order(const std::string& text);
 Answer decode_answer(const std::string& text);
-Answer::Entry decode_entry(const std::string& text);
 
 // ---- What a rank does
-
-class Interpreter;
 
 struct ObeyOptions {
   Duration timeout = std::chrono::seconds(20);  // of one call
   // Called before each case, on this rank.
   std::function<void(const Case&)> on_case = {};
-  Interpreter* python = nullptr;  // runs the cases that need a group; null: this process does
 };
 
 // Does this rank's part in `order`, the run's number `number`. Blocks until it is done. Does not throw for findings of

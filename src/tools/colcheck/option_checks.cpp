@@ -25,18 +25,12 @@ std::vector<const Property*> chosen_properties(const Options& options, std::span
     const bool harms = property->kind == Property::Kind::fault;
     if (harms ? !options.faults : !options.fault_start.empty()) continue;
     if (!options.only.empty() && !has(options.only, property->name)) continue;
-    if (options.python && !is_for_python(*property)) continue;
     if (!has(options.skip, property->name)) chosen.push_back(property);
   }
   return chosen;
 }
 
-bool is_for_python(const Property& property) {
-  return property.name == "exact" || property.name == "roots" || property.name == "counts";
-}
-
 std::vector<int> default_ranks(const Options& options) {
-  if (options.python) return {1, 2, 3, 4, 5};
   std::vector<int> ranks = {1, 2, 3, 4, 5, 6, 7, 8, 9};
   if (options.effort == Effort::full) ranks.push_back(16);
   return ranks;

@@ -27,7 +27,6 @@ constexpr const char* kExamples =
     "  colcheck --only exact --backend gloo --np 3,5 --algo ring\n"
     "  colcheck --device cuda                memory of GPUs alone\n"
     "  colcheck --repro 'exact,backend=shm,np=3,coll=allreduce,seed=0x1f'\n"
-    "  colcheck --python --require torch     through Python, with python3 from PATH\n"
     "  mpirun -n 4 colcheck                  in the ranks that are there already\n"
     "\n"
     "Exit code: 0 every case passed; 1 a case failed; 2 usage, what --require names cannot be used, or an output that\n"
@@ -82,10 +81,10 @@ Names backends_of(const std::string& option, const std::string& text) {
 
 Names required_of(const std::string& option, const std::string& text) {
   Names names = backends();
-  names.insert(names.end(), {"cpu", "cuda", "torch"});
+  names.insert(names.end(), {"cpu", "cuda"});
   Names required = list_of(option, text);
-  check_names(option, "backend, device or library", required, names,
-              "write some of shm,gloo,hosts,ucx,hosts_ucx,nccl,cpu,cuda,torch");
+  check_names(option, "backend or device", required, names,
+              "write some of shm,gloo,hosts,ucx,hosts_ucx,nccl,cpu,cuda");
   return required;
 }
 
@@ -136,35 +135,6 @@ void check_left(const Options& options, std::span<const Property* const> known) 
     throw UsageError("--device cuda leaves no property to check: none of those asked for is about GPUs");
 }
 
-// Completes what concerns Python.
-void check_python(const tools::OptionTable& table, Options& options, std::span<const Property* const> known) {
-  if (options.repro && options.repro->library != Library::none) {
-    const Case& c = *options.repro;
-    const auto property = std::find_if(known.begin(), known.end(), [&](auto* p) { return p->name == c.property; });
-    if (!is_for_python(**property) || c.placement != Placement::margins || needs_gpu(c.devices, c.backend))
-      throw UsageError(
-          "--repro: there is no such case with lib={}: leave out lib, memory= and device=, or name exact, "
-          "roots or counts",
-          to_string(c.library));
-    options.python = true;
-  }
-  if (!options.python) {
-    if (table.values().has("--interpreter"))
-      throw UsageError("--interpreter is about --python; add it, or leave out --interpreter");
-    if (has(options.require, "torch"))
-      throw UsageError("--require torch is about --python; add it, or leave out torch");
-    return;
-  }
-  options.device = Options::Device::cpu;
-  if (options.backends == Names{tools::device_backend()})
-    throw UsageError("--python checks memory of the host, and not --backend {}", options.backends.front());
-  for (const Property* property : known) {
-    if (has(options.only, property->name) && !is_for_python(*property))
-      throw UsageError("--only: '{}' is not checked through Python; --python checks exact, roots and counts",
-                       property->name);
-  }
-}
-
 // ---- The options ----------------------------------------------------------------------------------------------------
 
 void define(tools::OptionTable& table, std::span<const Property* const> known, Options& options) {
@@ -177,7 +147,7 @@ void define(tools::OptionTable& table, std::span<const Property* const> known, O
   const auto repro = [known](auto& option, auto& text) { return repro_of(option, text, known); };
   const std::vector<std::string_view> some = {"shm", "gloo", "hosts", "ucx", "hosts_ucx", "nccl"};
   std::vector<std::string_view> required = some, names;
-  required.insert(required.end(), {"cpu", "cuda", "torch"});
+  required.insert(required.end(), {"cpu", "cuda"});
   for (const Property* property : known) names.push_back(property->name);
   constexpr std::string_view kEffort = "How much";
   table.add({kEffort, "--quick", "", "thousands of cases in under 20 s; the default"});
@@ -187,7 +157,7 @@ void define(tools::OptionTable& table, std::span<const Property* const> known, O
   constexpr std::string_view kWhat = "What";
   table.add({kWhat, "--backend", "LIST", "some of shm,gloo,hosts,ucx,hosts_ucx,nccl; default: all but over UCX",
              completed(into(options.backends, backends_of), some)});
-  table.add({kWhat, "--require", "LIST", "what must be usable: backends, devices, and torch for --python; as gloo,cuda",
+  table.add({kWhat, "--require", "LIST", "backends and devices that must be usable, as gloo,cuda",
              completed(into(options.require, required_of), required), kRare});
   table.add({kWhat, "--device", "DEVICE", "memory of buffers: all, cpu or cuda; default: all",
              into(options.device,
@@ -207,12 +177,6 @@ void define(tools::OptionTable& table, std::span<const Property* const> known, O
   table.add({kWhat, "--seed", "N", "of all that is random, as 42 or 0x2a; default: a new one", into(options.seed, seed),
              kRare});
   table.add({kWhat, "--repro", "TOKEN", "one case, as the report of a failure names it", into(options.repro, repro)});
-  table.add({kWhat, "--python", "",
-             "exact, roots and counts through the Python package, on numpy arrays and torch tensors; 1 to 5 ranks "
-             "unless --np",
-             becomes(options.python, true), kRare});
-  table.add({kWhat, "--interpreter", "PROGRAM", "the Python for --python, by name or path; default: python3",
-             into(options.interpreter, as_written), kRare});
   table.add({kWhat, "--self-test", "", "check the checker: it must find every bug planted in a backend of its own",
              becomes(options.self_test, true), kRare});
   constexpr std::string_view kOutput = "Output";
@@ -256,8 +220,6 @@ void check_combinations(const tools::Values& values) {
   const Exclusion exclusions[] = {
       {"--list", "--list only prints", all},
       {"--repro", "--repro runs the one case that its token describes", selecting},
-      {"--python", "--python makes right calls, on memory of the host", {"--faults", "--self-test", "--device"}},
-      {"--repro", "lib=numpy or lib=torch in the token of --repro says that it is about Python", {"--python"}},
       {"--self-test", "--self-test has cases and a backend of its own", planted}};
   for (const auto& [option, reason, others] : exclusions) {
     const tools::Given* other = values.has(option) ? values.first_of(others) : nullptr;
@@ -288,7 +250,6 @@ Request parse_command_line(const std::vector<std::string>& arguments, std::span<
   check_combinations(table.values());
   if (table.values().has("--list")) return list_text(known);
   table.values().apply();
-  check_python(table, options, known);
   check_left(options, known);
   return options;
 }

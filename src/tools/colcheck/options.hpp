@@ -33,8 +33,6 @@ struct Options {
   bool faults = false;
   std::string fault_start = {};  // the program that starts ranks of drills; see start_ranks_by()
   bool self_test = false;
-  bool python = false;                          // through Python: --python, or a case of --repro that is
-  std::string interpreter = {};                 // for that; a name in PATH, or a path; empty: default_interpreter()
   Duration timeout = std::chrono::seconds(20);  // of one call
   bool verbose = false;
   bool progress = true;
@@ -54,10 +52,7 @@ Request parse_command_line(const std::vector<std::string>& arguments,
 std::vector<const Property*> chosen_properties(const Options& options,
                                                std::span<const Property* const> known = properties());
 
-// Whether --python checks it: it consists of plain calls, which every library can make.
-bool is_for_python(const Property& property);
-
-// 1 to 9; full: also 16. Through Python 1 to 5, because each rank imports torch.
+// 1 to 9; full: also 16.
 std::vector<int> default_ranks(const Options& options);
 
 // The names in --algo that are neither a built-in algorithm nor one of the natives (as in Selection), for any

@@ -190,7 +190,6 @@ void Run::find_nccl(Results& results, std::vector<Selection>& all) {
 std::vector<Selection> Run::selections(Results& results) {
   Selection on_host{.effort = options_.effort, .seed = results.seed, .algorithms = options_.algorithms};
   if (!chosen().usual.empty()) on_host.ranks = results.ranks = numbers_of_ranks();
-  if (options_.python) on_host.libraries = {Library::numpy, Library::torch};
   find_backends(results, on_host);
   std::vector<Selection> all = {std::move(on_host)};
   if (options_.device != Options::Device::cpu) find_gpus(results, all);

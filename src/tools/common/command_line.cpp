@@ -138,7 +138,7 @@ std::optional<std::string> OptionTable::parse(const std::vector<std::string>& ar
   add_text("--version", "print the version and end");
   if (!arguments.empty() && arguments.back() == kListOptions)
     return listed_options(rows_, most_words == 0 ? std::vector<std::string_view>() : offered_);
-  parsed_ = parse_words(rows_, arguments);
+  parsed_ = parse_words(rows_, arguments, {.tool = tool_});
   if (words().size() > most_words)
     throw UsageError("unexpected argument '{}'{}", words()[most_words],
                      most_words == 0 ? fmt::format("; {} takes options only", tool_) : "");

@@ -107,6 +107,7 @@ class Values {
 using Pair = std::pair<std::string_view, std::string_view>;
 
 struct Grammar {
+  std::string_view tool = {};  // for what it once had: gone.hpp
   // The first word that is no option, or "--", ends the options. Flags may be repeated, and --no-FLAG switches one off.
   // Names may have underscores for dashes.
   bool before_program = false;

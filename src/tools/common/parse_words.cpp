@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common/command_line.hpp"
+#include "common/gone.hpp"
 
 namespace col::tools {
 namespace {
@@ -151,6 +152,7 @@ class Parser {
 
   [[noreturn]] void refuse(const std::string& word, const std::string& name) const {
     if (word[1] == kMark && word[2] != '-') throw UsageError("-{} takes no value", word[2]);
+    if (const std::string gone = gone_text(grammar_.tool, name); !gone.empty()) throw UsageError(gone);
     const auto instead = std::ranges::find(grammar_.instead, std::string_view(name), &Pair::first);
     if (instead == grammar_.instead.end()) throw UsageError("{}", unknown_option(name, rows_));
     throw UsageError("unknown option '{}': {}", name, instead->second);

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "common/gone.hpp"
 #include "common/option_values.hpp"
 #include "support/catch.hpp"
 
@@ -108,7 +109,7 @@ TEST_CASE("options: texts that end the program", "[colcheck]") {
   CHECK(text_of({"-h"}) == brief);
   CHECK(std::count(brief.begin(), brief.end(), '\n') <= 24);
   for (const char* part : {"--quick", "--repro", "--help-all"}) CHECK(brief.find(part) != std::string::npos);
-  CHECK(brief.find("--interpreter") == std::string::npos);
+  CHECK(brief.find("--fault-start") == std::string::npos);
   const std::string help = text_of({"--help-all"});
   for (const char* part : {"Usage: colcheck [options]\n", "--quick", "--soak", "--require", "--repro", "--junit",
                            "--self-test", "--no-progress", "Examples:\n", "Exit code: 0 ", "77 "}) {
@@ -132,11 +133,11 @@ TEST_CASE("options: what is no option, or has no value, or too many", "[colcheck
   CHECK(complaint({"--"}) == "unexpected argument '--'; colcheck takes options only");
   CHECK(complaint({""}) == "unexpected argument ''; colcheck takes options only");
   for (const char* flag : {"--quick", "--full", "--faults", "--self-test", "--verbose", "--no-progress", "--list",
-                           "--python", "--help", "--help-all", "--version"}) {
+                           "--help", "--help-all", "--version"}) {
     CHECK(complaint({std::string(flag) + "=yes"}) == std::string(flag) + " takes no value");
   }
   for (const char* option : {"--soak", "--backend", "--require", "--device", "--np", "--only", "--skip", "--algo",
-                             "--seed", "--repro", "--junit", "--json", "--html", "--timeout", "--interpreter"}) {
+                             "--seed", "--repro", "--junit", "--json", "--html", "--timeout", "--fault-start"}) {
     const std::string needs = fmt::format("{0} needs a value: {0} ", option);
     CHECK(complaint({option}).starts_with(needs));
     CHECK(complaint({option, "--verbose"}).starts_with(needs));
@@ -177,7 +178,7 @@ TEST_CASE("options: names that do not exist, with the nearest that does", "[colc
         "--backend: there is no backend 'mpi-rma'; write all, or some of shm,gloo,hosts,ucx,hosts_ucx,nccl");
   CHECK(complaint({"--backend", "shm,"}) == "--backend takes names with single commas between them, not 'shm,'");
   CHECK(complaint({"--require", "cudda"}) ==
-        "--require: there is no backend, device or library 'cudda'; did you mean 'cuda'?");
+        "--require: there is no backend or device 'cudda'; did you mean 'cuda'?");
   CHECK(complaint({"--require", ",cuda"}) == "--require takes names with single commas between them, not ',cuda'");
   CHECK(complaint({"--device", "gpu"}) == "--device takes all, cpu or cuda, not 'gpu'");
   CHECK(complaint({"--only", "exat"}) == "--only: there is no property 'exat'; did you mean 'exact'?");
@@ -221,33 +222,13 @@ TEST_CASE("options: what excludes each other", "[colcheck]") {
   CHECK(complaint({"--list", "--only", "exact"}) == "--list only prints; leave out --only");
 }
 
-TEST_CASE("options: through Python", "[colcheck]") {
-  const Options options = parse(words_of("--python --interpreter .venv/bin/python --require torch,shm"));
-  CHECK(options.python);
-  CHECK(options.interpreter == ".venv/bin/python");
-  CHECK(options.require == Words{"torch", "shm"});
-  CHECK(options.device == Options::Device::cpu);
-  CHECK(chosen_properties(options, kKnown) == std::vector<const Property*>{&kExactLike});
-  CHECK(default_ranks(options) == std::vector<int>{1, 2, 3, 4, 5});
-  const std::string token = "exact,backend=shm,np=2,coll=allreduce,lib=torch,seed=0x5";
-  const Options repro = parse({"--interpreter", "python3.12", "--repro", token});
-  CHECK(repro.python);
-  CHECK(repro.repro->library == Library::torch);
-  CHECK(token_of(*repro.repro) == token);
-  CHECK_FALSE(parse({"--repro", "exact,np=2"}).python);
-  CHECK(complaint({"--python", "--only", "plans"}) ==
-        "--only: 'plans' is not checked through Python; --python checks exact, roots and counts");
-  CHECK(complaint({"--python", "--backend", "nccl"}) == "--python checks memory of the host, and not --backend nccl");
-  for (const char* other : {"--faults", "--self-test", "--device cpu"}) {
-    CHECK(complaint(words_of(std::string("--python ") + other)) ==
-          "--python makes right calls, on memory of the host; leave out " + words_of(other)[0]);
+TEST_CASE("options: what is gone is refused by its name, with what to do instead", "[colcheck]") {
+  for (const tools::Gone& gone : tools::kGone) {
+    if (gone.tool != "colcheck") continue;
+    CHECK(complaint({std::string(gone.name)}) == fmt::format("{} is gone; {}", gone.name, gone.instead));
+    CHECK(complaint({std::string(gone.name) + "=x", "--quick"}).starts_with(gone.name));
   }
-  CHECK(complaint({"--interpreter", "python3"}) ==
-        "--interpreter is about --python; add it, or leave out --interpreter");
-  CHECK(complaint({"--require", "torch"}) == "--require torch is about --python; add it, or leave out torch");
-  CHECK(complaint({"--python", "--repro", "exact,np=2"}).ends_with("; leave out --python"));
-  for (const char* other : {"plans,lib=numpy", "exact,device=cuda,lib=numpy", "exact,memory=odd_byte,lib=numpy"})
-    CHECK(complaint({"--repro", other}).starts_with("--repro: there is no such case with lib=numpy"));
+  CHECK(complaint({"--require", "torch"}).starts_with("--require: there is no backend or device 'torch'"));
 }
 
 TEST_CASE("options: the properties that are left are in the order of their list", "[colcheck]") {

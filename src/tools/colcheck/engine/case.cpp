@@ -19,7 +19,6 @@ namespace col::colcheck {
 namespace {
 
 constexpr std::array<std::string_view, 3> kDevices = {"cpu", "cuda", "mixed"};
-constexpr std::array<std::string_view, 3> kLibraries = {"none", "numpy", "torch"};
 
 // ---- Tokens
 
@@ -46,7 +45,6 @@ void for_each_part(const Visit& visit) {
   visit("tag", &Case::tag);
   visit("memory", &Case::placement);
   visit("device", &Case::devices);
-  visit("lib", &Case::library);
   visit("variant", &Case::variant);
   visit("seed", &Case::seed);
 }
@@ -71,9 +69,6 @@ std::optional<Placement> named(std::string_view text, Placement /*kind*/) {
 }
 std::optional<Devices> named(std::string_view text, Devices /*kind*/) {
   return devices_from_string(text);
-}
-std::optional<Library> named(std::string_view text, Library /*kind*/) {
-  return library_from_string(text);
 }
 std::optional<DType> named(std::string_view text, DType /*kind*/) {
   try {
@@ -157,16 +152,6 @@ std::optional<Devices> devices_from_string(std::string_view name) {
   return static_cast<Devices>(found - kDevices.begin());
 }
 
-std::string_view to_string(Library library) {
-  return kLibraries[static_cast<std::size_t>(library)];
-}
-
-std::optional<Library> library_from_string(std::string_view name) {
-  const auto found = std::find(kLibraries.begin(), kLibraries.end(), name);
-  if (found == kLibraries.end()) return std::nullopt;
-  return static_cast<Library>(found - kLibraries.begin());
-}
-
 Device::Type device_of(const Case& c, int rank, Side side) {
   if (c.devices != Devices::mixed) return c.devices == Devices::cuda ? Device::Type::cuda : Device::Type::cpu;
   const bool opposite = side == Side::output && mix(c.seed, 0xdef1) % 2 == 0;
@@ -187,7 +172,6 @@ std::string describe(const Case& c) {
   if (!c.algorithm.empty()) text += fmt::format(", by {}", c.algorithm);
   if (c.devices == Devices::cuda) text += ", on GPUs";
   if (c.devices == Devices::mixed) text += ", on the host and on GPUs";
-  if (c.library != Library::none) text += fmt::format(", through Python, of {}", to_string(c.library));
   return text;
 }
 

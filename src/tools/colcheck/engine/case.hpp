@@ -27,17 +27,6 @@ std::string_view to_string(Devices devices);
 // Nothing if there is none of that name.
 std::optional<Devices> devices_from_string(std::string_view name);
 
-// What a call through Python is made on.
-enum class Library : std::uint8_t {
-  none,   // not through Python
-  numpy,  // arrays
-  torch,  // tensors
-};
-
-std::string_view to_string(Library library);
-// Nothing if there is none of that name.
-std::optional<Library> library_from_string(std::string_view name);
-
 struct Case {
   std::string property = "exact";
   std::string backend = {};  // by name; empty: the property needs no backend
@@ -53,7 +42,6 @@ struct Case {
   int tag = 0;  // messages; see tag_of()
   Placement placement = Placement::margins;
   Devices devices = Devices::cpu;
-  Library library = Library::none;
   std::uint64_t variant = 0;  // its meaning depends on the property
   std::uint64_t seed = 0;     // of the inputs, the counts of v-forms, and other free choices
   bool operator==(const Case&) const = default;

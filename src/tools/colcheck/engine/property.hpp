@@ -50,8 +50,6 @@ struct Selection {
   // Property::on_gpus matters.
   std::vector<Devices> devices = {Devices::cpu};
   std::vector<std::string> algorithms = {};  // of --algo; empty: all
-  // Every case comes with each of them; empty: without Python.
-  std::vector<Library> libraries = {};
   // What each backend offers in addition to the built-in algorithms: "ring" is here only if the backend has its own.
   std::map<std::string, Natives> natives = {};
 

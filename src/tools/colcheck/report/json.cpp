@@ -51,7 +51,6 @@ Json run_of(const Results& results) {
   return {{"version", results.version},
           {"command", results.command},
           {"launcher", results.launcher},
-          {"python", or_null(results.python)},
           {"world_size", results.world_size},
           {"host", results.host},
           {"cpus", results.cpus},

@@ -69,7 +69,6 @@ std::string name_of(const Case& c) {
   std::string name(property != nullptr && property->draws_primitives ? "drawn calls" : to_string(c.primitive));
   // The other properties take algorithms in turn, and begin with another one at every run.
   if (c.property == "exact" && !c.algorithm.empty()) name += " by " + c.algorithm;
-  if (c.library != Library::none) name += fmt::format(" on {}", to_string(c.library));
   return name;
 }
 

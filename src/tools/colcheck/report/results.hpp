@@ -43,7 +43,6 @@ struct Results {
   std::string effort;  // "quick", "full", "soak", "repro"
   std::uint64_t seed = 0;
   std::string started;      // ISO 8601, UTC
-  std::string python = {};  // what made the calls: "Python 3.11.2, numpy 1.26.4, torch 2.9.1"; empty: this program
   double seconds = 0;
   std::vector<UsedBackend> backends;  // those used
   std::vector<RankGpu> gpus = {};     // by rank; empty when no case was about GPUs

@@ -1,41 +1,117 @@
-"""A rank of `colcheck --python`: colcheck's cases as calls of this package.
+"""Calls of every kind, drawn by a seed: every byte of what they write, and of 64 on both sides, against a reference in numpy.
 
-colcheck starts `python3 -m col.check`, and both speak in lines of JSON on standard input and output. This process begins: what
-it has. colcheck says who this rank is, and gives orders. For each, this process says the number of each case that begins, what
-it finds in it unless the case passes, and at last "end", with the reason if no group could be made.
+CASES_SEED=7 draws others; a failure names its case.
 """
 
-import faulthandler
-import json
 import math
 import os
-import platform
-import signal
-import sys
-from types import SimpleNamespace
+import random
+from dataclasses import dataclass
 
 import numpy as np
+import pytest
+import torch
 
+import arrays
 import col
-
-from .check_data import (
-    BRINGS_BLOCKS, MARGIN, PATTERN, REDUCTIONS, ROOTED, Buffer, Part, Skip, Type, new_array_problem, operator, shift_of, torch,
+from reference import (
+    BRINGS_BLOCKS, GETS_BLOCKS, MARGIN, PATTERN, REDUCTIONS, ROOTED, Buffer, Part, Type, new_array_problem, operator, shift_of,
 )
 
-PASS, SKIP, FAIL = 0, 1, 2
+SEED = int(os.environ.get("CASES_SEED", "1"))
 IN_PLACE_WITHOUT_OUT = {"allreduce", "reduce"}
+COLLECTIVES = sorted(BRINGS_BLOCKS - {"batch"} | GETS_BLOCKS - {"batch", "recv_any"} | REDUCTIONS | ROOTED) + ["barrier"]
+MESSAGES = ["send_recv", "sendrecv", "recv_any", "batch"]
+OPERATORS = ["sum", "product", "min", "max", "avg", "band", "bor", "bxor", "premul_sum", "user", "ordered"]
+DTYPES = [*arrays.NUMPY_DTYPES, "bool"]
+DRAWS = 20  # of each call: every type at least once
+# Where the library changes course: messages that are sent whole, parts of longer ones, a ring, a segment.
+PIECES = [8 << 10, 32 << 10, 64 << 10, 256 << 10]
+MOST_BYTES = 2 << 20  # between all ranks: the reference costs more than the call
 
 
-def parse(token):
-    """A case from colcheck's text, which leaves out what is as it usually is."""
-    case = SimpleNamespace(
-        np=1, coll="barrier", algo="", dtype="uint8", op="sum", count=0, root=0, inplace=False, is_async=False, tag=0, seed=0, lib="")
-    for part in token.split(",")[1:]:
-        key, _, value = part.partition("=")
-        key = "is_async" if key == "async" else key
-        usual = getattr(case, key, "")
-        setattr(case, key, True if usual is False else int(value, 0) if isinstance(usual, int) else value)
-    return case
+@dataclass
+class Case:
+    coll: str
+    lib: str
+    dtype: str = "uint8"
+    op: str = "sum"
+    count: int = 0
+    root: int = 0
+    inplace: bool = False
+    is_async: bool = False
+    algo: str = ""
+    tag: int = 0
+    seed: int = 0
+
+
+# ---- Which cases
+
+
+class Decks:
+    """Endless draws without bias: each value of a list comes once before one comes again."""
+
+    def __init__(self, rng):
+        self.rng, self.left = rng, {}
+
+    def next(self, name, values):
+        left = self.left.setdefault(name, [])
+        if not left:
+            left.extend(self.rng.sample(values, len(values)))
+        return left.pop()
+
+
+def is_defined(op, dtype):
+    kind = Type(dtype).partial.kind
+    if kind == "b":
+        return op not in ("sum", "product", "avg", "premul_sum")
+    return op not in ("band", "bor", "bxor") or (kind in "iu" and not Type(dtype).is_in_ml_dtypes)
+
+
+def is_possible(case):
+    """All operators on all types: bits are those of integers, complex numbers have no order, and torch may lack a type."""
+    if case.lib == "torch" and not hasattr(torch, case.dtype):
+        return False
+    has_order = Type(case.dtype).partial.kind != "c"
+    return case.coll not in REDUCTIONS or (is_defined(case.op, case.dtype) and (has_order or case.op not in ("min", "max")))
+
+
+def serves(coll, algorithm, n):
+    try:
+        col.plan.build(coll, algorithm, n, **({"counts": [1] * n} if coll.endswith("v") else {}))
+    except col.InvalidArgument:
+        return False
+    return True
+
+
+def drawn_count(decks, coll, n, size):
+    kind = decks.next("count", ["none", "one", "fewer", "ranks", "more", "prime", *PIECES])
+    if kind in PIECES and n * n * kind <= MOST_BYTES:
+        return kind // size + decks.rng.choice([-1, 0, 1])
+    usual = {"none": 0, "one": 1, "fewer": n - 1, "ranks": n, "more": n + 1}
+    return usual.get(kind, decks.rng.choice([31, 131, 1009]))
+
+
+def cases_of(coll, group, backend):
+    n = group.size
+    decks = Decks(random.Random(f"{SEED} {coll} {n} {backend}"))
+    built_in = [] if coll in MESSAGES else sorted(col.plan.algorithms(coll))
+    own = [] if coll in MESSAGES or n == 1 else [name for name in sorted(group.algorithms(coll)) if name not in built_in]
+    algorithms = ["", *(name for name in built_in if serves(coll, name, n)), *own]
+    for number in range(DRAWS):
+        case = Case(coll, decks.next("library", ["numpy", "torch"]), seed=decks.rng.randrange(1 << 32))
+        case.dtype, case.op = decks.next("dtype", DTYPES), decks.next("op", OPERATORS)
+        while not is_possible(case):
+            case.op = decks.next("op", OPERATORS)
+            case.lib = decks.next("library", ["numpy", "torch"])
+        case.algo = decks.next("algorithm", algorithms) if case.op != "ordered" else ""
+        case.is_async = case.algo not in own and coll != "sendrecv" and decks.next("async", [False, True])
+        case.inplace = coll in REDUCTIONS | BRINGS_BLOCKS | GETS_BLOCKS and coll not in MESSAGES and decks.next("place", [False, True])
+        case.root = decks.next("root", range(n)) if coll in ROOTED | {"recv_any"} else 0
+        case.count = drawn_count(decks, coll, n, Type(case.dtype).size)
+        # What a faster rank sends from another case must not be taken for a message of this one.
+        case.tag = 100 + number if coll == "recv_any" else number % 3
+        yield case
 
 
 # ---- Calls
@@ -180,76 +256,70 @@ def run_case(group, case):
     return problem
 
 
-# ---- Orders
-
-
-def finding(rank, index, verdict, text, error=None):
-    blames_another = error is not None and error.rank not in (-1, rank)
-    return json.dumps(
-        {"index": index, "verdict": verdict, "text": text, "digest": None, "blames_another": blames_another}
-    )
-
-
-def findings(group, tokens, say):
-    """Until the group cannot be used any more: then it returns False."""
-    for index, token in enumerate(tokens):
-        say(str(index))
-        verdict, text, usable, cause = PASS, "", True, None
+def problems_of(cases, group):
+    """Up to the first error, which breaks a group."""
+    found = []
+    for case in cases:
         try:
-            text = run_case(group, parse(token))
-            verdict = FAIL if text else PASS
-        except Skip as skip:
-            verdict, text = SKIP, str(skip)
-        except col.Error as error:
-            verdict, text, cause = FAIL, str(error), error
-            usable = isinstance(error, (col.InvalidArgument, col.Unavailable))  # which leave a group as it was
+            problem = run_case(group, case)
         except Exception as error:
-            verdict, text, usable = FAIL, f"{type(error).__name__}: {error}", False
-        if verdict != PASS:
-            say(finding(group.rank, index, verdict, text, cause))
-        if not usable:
-            return False
-    return True
+            return [*found, f"{case}: {type(error).__name__}: {error}"]
+        found += [f"{case}: {problem}"] if problem else []
+    return found
 
 
-def carry_out(rank, say, number, timeout, order):
-    name = f"colcheck/{number}"
-    try:
-        group = col.init_collective_group(order["ranks"], rank, order["backend"], name, timeout=timeout)
-    except Exception as error:
-        say("end " + " ".join(str(error).split()))
-        return
-    usable = findings(group, order["cases"], say)
-    try:
+@pytest.fixture
+def group_over(group):
+    made = []
+
+    def make(backend):
+        made.append(f"cases over {backend}")
+        return col.init_collective_group(group.size, group.rank, backend, made[-1], timeout=20)
+
+    yield make
+    for name in made:
         col.destroy_collective_group(name)
-    except col.Error as error:
-        # If a case has failed, this error only follows from it.
-        if usable:
-            say(finding(rank, len(order["cases"]) - 1, FAIL, str(error), error))
-    say("end")
 
 
-def main():
-    faulthandler.enable()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # colcheck gets it too, and ends the talk
-    talk = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what others print
-
-    def say(line):
-        print(line, file=talk)
-
-    has = f"Python {platform.python_version()}, numpy {np.__version__}"
-    say(json.dumps({"has": has + (f", torch {torch.__version__}" if torch else ", no torch")}))
-    first = sys.stdin.readline()
-    if not first:
-        return
-    me = json.loads(first)
-    col.init(**me)
-    for line in sys.stdin:
-        message = json.loads(line)
-        carry_out(me["rank"], say, **message)
-    col.finalize()
+@pytest.mark.parametrize("coll", COLLECTIVES + MESSAGES)
+@pytest.mark.parametrize("backend", ["shm", "gloo"])
+@pytest.mark.ranks(1, 2, 3, 5)
+def test_every_byte(group_over, backend, coll):
+    group = group_over(backend)
+    assert problems_of(cases_of(coll, group, backend), group) == []
 
 
-if __name__ == "__main__":
-    main()
+class Wrong:
+    """A group whose results of one call have a wrong byte, or that writes one byte too many."""
+
+    def __init__(self, group, harm):
+        self.group, self.harm = group, harm
+
+    def __getattr__(self, name):
+        return getattr(self.group, name)
+
+    def reduce_scatter(self, x, out=None, **options):
+        result = self.group.reduce_scatter(x, out, **options)
+        self.harm(result)
+        return result
+
+
+def wrong_result(result):
+    if len(result):
+        result[0] = 0 if result[0] else 1
+
+
+def wrong_place(result):
+    if isinstance(result, np.ndarray) and result.base is not None:
+        np.frombuffer(result.base, np.uint8)[-1] ^= 1
+
+
+@pytest.mark.parametrize("harm", [wrong_result, wrong_place])
+@pytest.mark.ranks(2)
+def test_what_is_wrong_is_found(group, harm):
+    cases = list(cases_of("reduce_scatter", group, "shm"))
+    found = problems_of(cases, Wrong(group, harm))
+    assert found and all("Case(coll='reduce_scatter'" in problem for problem in found)
+    assert len(found) < len(cases)  # i-forms, and blocks of no element, are right
+    assert any("beside it was written" in problem for problem in found) == (harm is wrong_place)
+    assert problems_of(cases, group) == []

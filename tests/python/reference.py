@@ -1,11 +1,13 @@
-"""What the calls of col.check are made on, and what must come of them: arrays and tensors, operators, and a reference in
-numpy that uses nothing of col."""
+"""Arrays and tensors that calls are made on, operators, and what must come of the calls: a reference in numpy that uses
+nothing of col."""
 
 import ctypes
 from functools import reduce
 from itertools import accumulate
 
+import ml_dtypes
 import numpy as np
+import torch
 
 import col
 
@@ -18,27 +20,12 @@ BRINGS_BLOCKS = {"reduce_scatter", "reduce_scatterv", "scatter", "scatterv", "al
 GETS_BLOCKS = {"allgather", "allgatherv", "gather", "gatherv", "alltoall", "alltoallv", "batch", "recv_any"}
 
 
-class Skip(Exception):
-    """Why a case cannot be checked here."""
-
-
-def import_or_none(name):
-    try:
-        return __import__(name), ""
-    except ImportError as error:
-        return None, str(error)
-
-
-torch, why_no_torch = import_or_none("torch")
-ml_dtypes, _ = import_or_none("ml_dtypes")
-
-
 # ---- Elements. Data is bytes, because every type has those in each library; a reduction reads them as partial results.
 
 
 class Type:
     def __init__(self, name):
-        self.name = "bool" if name == "boolean" else name
+        self.name = name
         is_float8, is_half = self.name.startswith("float8"), self.name in ("float16", "bfloat16")
         self.is_in_ml_dtypes = is_float8 or self.name == "bfloat16"
         self.partial = np.dtype("float32" if is_half or is_float8 else self.name)
@@ -48,25 +35,13 @@ class Type:
 
     def in_library(self, library):
         if library == "torch":
-            if torch is None:
-                raise Skip(f"torch cannot be imported: {why_no_torch}")
-            if not hasattr(torch, self.name):
-                raise Skip(f"torch {torch.__version__} has no {self.name}")
             return getattr(torch, self.name)
-        if not self.is_in_ml_dtypes:
-            return np.dtype(self.name)
-        if ml_dtypes is None:
-            raise Skip(f"numpy has no {self.name} without ml_dtypes")
-        return np.dtype(getattr(ml_dtypes, self.name))
+        return np.dtype(getattr(ml_dtypes, self.name) if self.is_in_ml_dtypes else self.name)
 
     def read(self, data):
-        if self.is_in_ml_dtypes and ml_dtypes is None:
-            return torch.tensor(data).view(getattr(torch, self.name)).float().numpy()
         return data.view(self.in_library("numpy")).astype(self.partial)
 
     def write(self, values):
-        if self.is_in_ml_dtypes and ml_dtypes is None:
-            return torch.tensor(values).to(getattr(torch, self.name)).view(torch.uint8).numpy()
         with np.errstate(over="ignore"):
             return np.ascontiguousarray(values.astype(self.in_library("numpy"))).view(np.uint8)
 
@@ -107,8 +82,6 @@ def operator(case, type_, rank):
     if case.op == "premul_sum":
         return col.premul_sum(scale_of(type_, rank))
     if case.op in ("user", "ordered"):
-        if type_.is_in_ml_dtypes and ml_dtypes is None:
-            raise Skip(f"a function of {type_.name} arrays needs ml_dtypes")
         return col.user_op(addition(type_), commutative=True) if case.op == "user" else composition(type_)
     return case.op
 
