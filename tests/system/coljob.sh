@@ -111,6 +111,21 @@ expect_exit 3 "$COLJOB" why
 expect_in "$err" '^coljob: job ended: it has ended: none of its processes is left'
 rm -r "$TMPDIR/col-ended"
 
+# ---- Ranks that no launcher has started, and that meet by a store alone: by the pid of one
+mkdir "$work/store" "$work/met"
+pids=()
+for rank in 0 1 2; do
+  PLANTED_STORE=file://$work/store COL_RANK=$rank "$PLANTED_HANG" crossed "$work/met" >"$work/job" 2>&1 &
+  pids+=($!)
+done
+wait_until 30 "the ranks are there" files "$work/met" 3
+stuck_there() { "$COLJOB" why --after 300ms "${pids[0]}" >"$out" 2>"$err"; [ $? -eq 1 ]; }
+wait_until 20 "they are stuck" stuck_there
+expect_in "$out" "^ranks 0-1 wait for one another in a circle"
+kill -KILL "${pids[@]}"
+{ wait "${pids[@]}"; } 2>/dev/null
+nothing_left
+
 # ---- colrun says it by itself, again and again
 "$COLRUN" -n 3 --report-hang 400ms "$PLANTED_HANG" never_sent "$work/there" >"$work/job" 2>&1 &
 job=$!

@@ -21,9 +21,9 @@ using std::chrono::seconds;
 
 namespace {
 
-constexpr Property kExactLike{"exact", "sums are right", Property::Kind::group, nullptr, nullptr, OnGpus::buffers};
-constexpr Property kPlansLike{"plans", "plans are legal", Property::Kind::alone, nullptr, nullptr};
-constexpr Property kKillLike{"kill", "a death is noticed", Property::Kind::fault, nullptr, nullptr};
+const Property kExactLike{"exact", "sums are right", Property::Kind::group, nullptr, nullptr, OnGpus::buffers};
+const Property kPlansLike{"plans", "plans are legal", Property::Kind::alone, nullptr, nullptr};
+const Property kKillLike{"kill", "a death is noticed", Property::Kind::fault, nullptr, nullptr};
 constexpr const Property* kKnown[] = {&kExactLike, &kPlansLike, &kKillLike};
 
 // "--np 3 --json x": its words.

@@ -1,8 +1,9 @@
-// What colcheck checks: properties of the library. Each is defined in properties/ or faults/, and listed in
-// properties/list.hpp.
+// What colcheck checks: properties of the library. Each is defined in properties/, or is a row of faults/drills.cpp,
+// and listed in properties/list.hpp.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -125,7 +126,7 @@ struct Property {
   Kind kind;
   // Appends the cases for `selection`, in any order. Deterministic. Every case has this property's name, and no two are
   // equal.
-  void (*cases)(const Selection& selection, std::vector<Case>& cases);
+  std::function<void(const Selection& selection, std::vector<Case>& cases)> cases;
   // One rank's part. It is called on all ranks of the case's group at about the same time, in a group that may have
   // served other cases before. Throws col::Error if a call fails that should not: the case has then failed, and the
   // group is not used again. Other exceptions make the case fail too.

@@ -12,13 +12,13 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <random>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "core/clock/clock.hpp"
+#include "json/json_fields.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -29,6 +29,7 @@ constexpr Duration kLongestNap = milliseconds(500);
 // The kernel wakes nobody up when a child stops.
 constexpr Duration kStopPoll = milliseconds(2);
 constexpr std::size_t kKeptOutput = 2000;
+constexpr double kForever = 1e9;
 
 // What is passed on of the caller's environment: nothing that any launcher sets, and nothing that changes what col does
 // but where its parts are, which GPUs it has (or stand-ins for them), and which of several ways to the same bits it
@@ -40,23 +41,18 @@ constexpr std::array<std::string_view, 8> kKeptPrefixes = {"LC_",   "LD_",   "GC
                                                            "CUDA_", "NCCL_", "FAKE_GPU_", "FAKE_NCCL_"};
 
 bool is_kept(std::string_view name) {
-  if (std::find(kKept.begin(), kKept.end(), name) != kKept.end() || name.ends_with("SAN_OPTIONS")) return true;
-  return std::any_of(kKeptPrefixes.begin(), kKeptPrefixes.end(),
-                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+  if (std::ranges::find(kKept, name) != kKept.end() || name.ends_with("SAN_OPTIONS")) return true;
+  return std::ranges::any_of(kKeptPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-std::vector<std::string> kept_environment() {
-  std::vector<std::string> kept;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    if (is_kept(text.substr(0, text.find('=')))) kept.emplace_back(text);
-  }
-  return kept;
-}
-
-std::string make_id() {
-  std::random_device device;
-  return fmt::format("fault-{}-{:08x}{:08x}", ::getpid(), device(), device());
+// Below the launcher's own directory, if there is one: it is removed with it, even if this process is killed. The job's
+// own /dev/shm hides that of the machine.
+std::string parent_of_directory(bool has_own_shm) {
+  const char* const control = std::getenv("COL_CONTROL");
+  std::error_code none;
+  const auto parent =
+      control != nullptr ? std::filesystem::path(control).parent_path() : std::filesystem::temp_directory_path(none);
+  return has_own_shm && parent.string().starts_with("/dev/shm") ? "/tmp" : parent.string();
 }
 
 // Children of a process that ignores SIGCHLD leave no status behind.
@@ -77,10 +73,6 @@ std::string& rank_starter() {
 
 [[noreturn]] void throw_errno(const std::string& what) {
   throw std::system_error(errno, std::generic_category(), what);
-}
-
-void set_nonblocking(int fd) {
-  if (::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK) < 0) throw_errno("fcntl");
 }
 
 // All that is there now; closes `fd` at its end.
@@ -106,7 +98,12 @@ struct Job::RankSide {
   RankEnd end = {};
   std::unique_ptr<Process> process = {};
 
-  bool is_at(std::string_view point) const { return std::find(points.begin(), points.end(), point) != points.end(); }
+  bool is_at(std::string_view point) const {
+    if (point == "stopped") return process->stopped();
+    return point == "report" ? end.report.has_value() : std::ranges::find(points, point) != points.end();
+  }
+  void listen(std::uint64_t job_started_ns);
+  void look_for_end(double now);
 };
 
 void start_ranks_by(std::string program) {
@@ -117,59 +114,69 @@ bool are_ranks_elsewhere() {
   return !rank_starter().empty();
 }
 
-JobSpec spec_of(const Drill& drill, JobSpec rest) {
-  rest.ranks = drill.c.ranks;
-  rest.arguments = {"--fault-rank", encode(drill)};
-  return rest;
+template <class Visit>
+void fields(Report& report, Visit& visit) {
+  auto& [code, error_rank, message, doing, seconds, later, regrouped, at_ns] = report;
+  visit("code", code);
+  visit("rank", error_rank);
+  visit("message", message);
+  visit("doing", doing);
+  visit("seconds", seconds);
+  visit("later", later);
+  visit("regrouped", regrouped);
+  visit("at_ns", at_ns);
+}
+
+std::string encode(const Report& report) {
+  return core::json_line(report);
+}
+
+std::optional<Report> decode_report(std::string_view line) {
+  try {
+    return core::parsed_json<Report>(line, "report");
+  } catch (const Error&) {  // a rank that was killed in the middle of its line
+    return std::nullopt;
+  }
 }
 
 Job::Job(JobSpec spec)
-    : spec_(std::move(spec)), started_ns_(core::clock_ns()), started_(core::wall_now()), id_(make_id()) {
+    : spec_(std::move(spec)),
+      started_ns_(core::clock_ns()),
+      started_(core::wall_now()),
+      id_("fault-" + launch::make_job_id()),
+      directory_(id_, parent_of_directory(spec_.shm != nullptr)) {
   keep_children();
+  directory_.create();
   try {
-    make_directory();
+    if (::mkdir((directory_.path() + "/tmp").c_str(), 0700) != 0) throw_errno("cannot make the job's TMPDIR");
     for (int rank = 0; rank < spec_.ranks; ++rank) start(rank);
   } catch (...) {
-    clean_up();
+    sides_.clear();
+    directory_.remove();
     throw;
   }
 }
 
 Job::~Job() {
-  clean_up();
-}
-
-void Job::make_directory() {
-  std::error_code error;
-  // Below the launcher's own directory, if there is one: it is removed with it, even if this process is killed.
-  const char* const control = std::getenv("COL_CONTROL");
-  std::filesystem::path parent =
-      control != nullptr ? std::filesystem::path(control).parent_path() : std::filesystem::temp_directory_path(error);
-  // The job's own /dev/shm hides that of the machine.
-  const bool hidden = spec_.shm != nullptr && parent.string().starts_with("/dev/shm");
-  if (error || hidden) parent = "/tmp";
-  directory_ = parent / ("col-" + id_);
-  for (const std::string& path : {directory_, store_directory(), directory_ + "/tmp"}) {
-    if (::mkdir(path.c_str(), 0700) != 0) throw_errno("cannot make the directory " + path);
-  }
+  sides_.clear();
+  directory_.remove();
 }
 
 std::vector<std::string> Job::environment_of(int rank) const {
-  std::vector<std::string> all = kept_environment();
+  std::vector<std::string> all = spec_.environment;  // of two of one name, the first counts
   const auto set = [&all](std::string_view name, const auto& value) {
     all.push_back(fmt::format("{}={}", name, value));
   };
-  set("TMPDIR", directory_ + "/tmp");
-  set("COL_RANK", rank);
-  set("COL_WORLD_SIZE", spec_.ranks);
-  set("COL_LOCAL_RANK", rank);
-  set("COL_LOCAL_WORLD_SIZE", spec_.ranks);
+  set("TMPDIR", directory_.path() + "/tmp");
+  for (const char* const name : {"COL_RANK", "COL_LOCAL_RANK"}) set(name, rank);
+  for (const char* const name : {"COL_WORLD_SIZE", "COL_LOCAL_WORLD_SIZE"}) set(name, spec_.ranks);
   set("COL_JOB_ID", id_);
-  set("COL_STORE", spec_.store.empty() ? "file://" + store_directory() : spec_.store);
+  set("COL_STORE", "file://" + store_directory());
   set("COL_TIMEOUT", fmt::format("{}ms", std::chrono::duration_cast<milliseconds>(spec_.timeout).count()));
-  if (!spec_.fault.empty()) set("COL_FAULT", spec_.fault);
-  // Of two of one name, the first counts.
-  all.insert(all.begin(), spec_.environment.begin(), spec_.environment.end());
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (is_kept(text.substr(0, text.find('=')))) all.emplace_back(text);
+  }
   return all;
 }
 
@@ -182,11 +189,13 @@ void Job::start(int rank) {
   if (::pipe2(output, O_CLOEXEC) != 0) throw_errno("pipe");
   side->output.reset(output[0]);
   const tools::UniqueFd its_output(output[1]);
-  set_nonblocking(side->talk.get());
-  set_nonblocking(side->output.get());
-  std::vector<std::string> command = {spec_.program};
-  if (are_ranks_elsewhere())
-    command = {rank_starter(), std::to_string(rank), std::filesystem::canonical(spec_.program).string()};
+  for (const int own : {talk[0], output[0]}) {
+    if (::fcntl(own, F_SETFL, ::fcntl(own, F_GETFL) | O_NONBLOCK) < 0) throw_errno("fcntl");
+  }
+  // Who runs the command from there has another /proc/self/exe.
+  std::vector<std::string> command = spec_.shm != nullptr ? spec_.shm->entering() : std::vector<std::string>();
+  if (are_ranks_elsewhere()) command.insert(command.end(), {rank_starter(), std::to_string(rank)});
+  command.push_back(command.empty() ? spec_.program : std::filesystem::canonical(spec_.program).string());
   command.insert(command.end(), spec_.arguments.begin(), spec_.arguments.end());
   side->process = std::make_unique<Process>(std::move(command), environment_of(rank), its_talk.get(), its_output.get());
   if (const auto& ending = side->process->try_end()) {
@@ -203,36 +212,33 @@ double Job::now() const {
 
 // ---- What happens
 
-void Job::read_talk(RankSide& side) {
-  read_into(side.talk, side.heard);
-  for (std::size_t end = side.heard.find('\n'); end != std::string::npos; end = side.heard.find('\n')) {
-    const std::string line = side.heard.substr(0, end);
-    side.heard.erase(0, end + 1);
+void Job::RankSide::listen(std::uint64_t job_started_ns) {
+  read_into(talk, heard);
+  for (std::size_t at = heard.find('\n'); at != std::string::npos; at = heard.find('\n')) {
+    const std::string line = heard.substr(0, at);
+    heard.erase(0, at + 1);
     constexpr std::string_view kAt = "at ";
     if (line.starts_with(kAt)) {
-      side.points.push_back(line.substr(kAt.size()));
+      points.push_back(line.substr(kAt.size()));
     } else if (auto report = decode_report(line)) {
-      side.end.reported_at = static_cast<double>(report->at_ns - started_ns_) * 1e-9;
-      side.end.report = std::move(*report);
+      end.reported_at = static_cast<double>(report->at_ns - job_started_ns) * 1e-9;
+      end.report = std::move(*report);
     }
+  }
+  read_into(output, end.output);
+  if (end.output.size() > kKeptOutput) end.output.erase(0, end.output.size() - kKeptOutput);
+}
+
+void Job::RankSide::look_for_end(double now) {
+  if (!process->running()) return;
+  if (const auto& ending = process->try_end()) {
+    end.ending = *ending;
+    end.ended_at = now;
   }
 }
 
-void Job::note_end(RankSide& side) {
-  if (!side.process->running()) return;
-  const double at = now();
-  const auto ending = side.process->try_end();
-  if (!ending) return;
-  side.end.ending = *ending;
-  side.end.ended_at = at;
-}
-
-bool Job::running(int rank) const {
-  return side(rank).process->running();
-}
-
 bool Job::all_ended() const {
-  return std::none_of(sides_.begin(), sides_.end(), [](const auto& side) { return side->process->running(); });
+  return std::ranges::none_of(sides_, [](const auto& side) { return side->process->running(); });
 }
 
 void Job::wait_for_events(Duration at_most) {
@@ -240,18 +246,14 @@ void Job::wait_for_events(Duration at_most) {
   for (const auto& side : sides_) {
     if (side->process->running()) {
       watched.push_back({side->process->pidfd(), POLLIN, 0});
-      if (const auto nap = side->process->longest_nap()) at_most = std::min(at_most, *nap);
+      at_most = std::min(at_most, side->process->longest_nap());
     }
     if (side->talk) watched.push_back({side->talk.get(), POLLIN, 0});
     if (side->output) watched.push_back({side->output.get(), POLLIN, 0});
   }
   core::poll_for(watched, at_most);
-  for (const auto& side : sides_) note_end(*side);  // first: the time counts
-  for (const auto& side : sides_) {
-    read_talk(*side);
-    read_into(side->output, side->end.output);
-    if (side->end.output.size() > kKeptOutput) side->end.output.erase(0, side->end.output.size() - kKeptOutput);
-  }
+  for (const auto& side : sides_) side->look_for_end(now());  // first: the time counts
+  for (const auto& side : sides_) side->listen(started_ns_);
 }
 
 bool Job::pump(const std::function<bool()>& done, Duration longest_nap, double until) {
@@ -266,34 +268,11 @@ bool Job::pump(const std::function<bool()>& done, Duration longest_nap, double u
 
 // ---- What the caller does
 
-bool Job::await_point(int rank, std::string_view point) {
-  pump([&] { return side(rank).is_at(point) || !running(rank); }, kLongestNap);
-  return side(rank).is_at(point);
-}
-
-void Job::await_point_of_all(std::string_view point) {
-  for (int rank = 0; rank < spec_.ranks; ++rank) await_point(rank, point);
-}
-
-bool Job::await_stopped(int rank) {
-  pump([&] { return side(rank).process->stopped() || !running(rank); }, kStopPoll);
-  return side(rank).process->stopped();
-}
-
-bool Job::await_end(int rank) {
-  pump([&] { return !running(rank); }, kLongestNap);
-  return !running(rank);
-}
-
-bool Job::await_report(int rank) {
-  pump([&] { return side(rank).end.report || !running(rank); }, kLongestNap);
-  return side(rank).end.report.has_value();
-}
-
-void Job::await_reports_of_others(int rank) {
-  for (int other = 0; other < spec_.ranks; ++other) {
-    if (other != rank) await_report(other);
-  }
+bool Job::await(int rank, std::string_view point) {
+  const RankSide& one = side(rank);
+  pump([&] { return one.is_at(point) || !one.process->running(); }, point == "stopped" ? kStopPoll : kLongestNap,
+       kForever);
+  return one.is_at(point);
 }
 
 void Job::pause(Duration length) {
@@ -305,16 +284,12 @@ void Job::go_on(int rank) {
   (void)::send(side(rank).talk.get(), "g", 1, MSG_NOSIGNAL);
 }
 
-void Job::go_on_all() {
-  for (int rank = 0; rank < spec_.ranks; ++rank) go_on(rank);
-}
-
 void Job::signal(int rank, int number) {
   side(rank).process->signal(number);
 }
 
 JobEnd Job::finish() {
-  pump([this] { return all_ended(); }, kLongestNap);
+  pump([this] { return all_ended(); }, kLongestNap, kForever);
   for (const auto& side : sides_) {
     side->end.overdue = side->process->running();
     side->process->signal(SIGKILL);
@@ -326,20 +301,14 @@ JobEnd Job::finish() {
 
   JobEnd end;
   end.left_behind = leftover({.job_id = id_,
-                              .job_directory = directory_,
-                              .scratch_directory = directory_ + "/tmp",
+                              .job_directory = directory_.path(),
+                              .scratch_directory = directory_.path() + "/tmp",
                               .shm_directory = spec_.shm != nullptr ? spec_.shm->path() : "/dev/shm",
                               .started = started_});
   for (const auto& side : sides_) end.ranks.push_back(std::move(side->end));
-  clean_up();
-  if (end.left_behind.empty() && std::filesystem::exists(directory_)) end.left_behind = directory_;
-  return end;
-}
-
-void Job::clean_up() noexcept {
   sides_.clear();
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
+  if (!directory_.remove() && end.left_behind.empty()) end.left_behind = directory_.path();
+  return end;
 }
 
 }  // namespace col::colcheck

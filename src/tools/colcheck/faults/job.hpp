@@ -1,6 +1,6 @@
 // A job of rank processes that are harmed deliberately, and its result.
 //
-//   Job job(spec_of(drill, {.fault = "kill:rank=2,op=2,step=1"}));
+//   Job job({.ranks = 3, .arguments = {"--fault-rank", token}, .environment = {"COL_FAULT=kill:rank=2,op=2"}});
 //   const JobEnd end = job.finish();
 //
 // The job does not see the launcher of the calling process: its processes get their own environment, and nobody but its
@@ -12,7 +12,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,8 +20,8 @@
 
 #include <col/types.hpp>
 
-#include "colcheck/faults/drill.hpp"
 #include "colcheck/faults/processes.hpp"
+#include "launch/processes/job_directory.hpp"
 
 namespace col::colcheck {
 
@@ -38,15 +37,29 @@ struct JobSpec {
   std::string program = "/proc/self/exe";
   std::vector<std::string> arguments = {};     // after the program's name
   Duration timeout = std::chrono::seconds(5);  // COL_TIMEOUT
-  std::string fault = {};                      // COL_FAULT; empty: none
   std::vector<std::string> environment = {};   // more variables: "NAME=value"
-  std::string store = {};                      // COL_STORE; empty: a directory that the job makes
   const PrivateShm* shm = nullptr;             // that the ranks enter; must outlive the job; null: none
   Duration limit = std::chrono::seconds(15);   // processes that have not ended by then are killed
 };
 
-// `rest`, with the ranks and arguments for a drill by ranks of this program.
-JobSpec spec_of(const Drill& drill, JobSpec rest = {});
+// The code of a rank whose system does not let it do its part.
+inline constexpr const char* kNotHere = "skipped";
+// A rank's report about itself.
+struct Report {
+  std::string code = {};       // of the error that ended it, by col::to_string; "wrong_data"; empty if all went well
+  int error_rank = -1;         // col::Error::rank()
+  std::string message = {};    // of that error, or what is wrong with the data
+  std::string doing = {};      // "start", "join", "call 2", "barrier": what ended in this way
+  double seconds = 0;          // the time that this took
+  std::string later = {};      // the code of the error of a call after the first error; empty if there was none
+  std::string regrouped = {};  // "success", or what went wrong in a new group of the remaining ranks; empty: not tried
+  std::uint64_t at_ns = 0;     // when it ended, by core::clock_ns()
+  bool good() const { return code.empty(); }
+};
+// One line of JSON, without its end.
+std::string encode(const Report& report);
+// Nothing if the text is not a report.
+std::optional<Report> decode_report(std::string_view line);
 
 // How a rank ended. Times are seconds since the job's start.
 struct RankEnd {
@@ -69,54 +82,45 @@ struct JobEnd {
 // otherwise. Requires: nobody else waits for children of this process.
 class Job {
  public:
-  // Starts the ranks. Throws std::system_error if not all can be started; then none is left.
+  // Starts the ranks. Throws std::system_error or LaunchError if not all can be started; then none is left.
   explicit Job(JobSpec spec);
   // Kills and reaps what is left, and removes the job's directory.
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Blocks until the rank has said "at POINT". Returns false if the rank ended before that, or at the limit.
-  bool await_point(int rank, std::string_view point);
-  void await_point_of_all(std::string_view point);
-  bool await_stopped(int rank);
-  bool await_end(int rank);
-  bool await_report(int rank);
-  void await_reports_of_others(int rank);
+  // Blocks until the rank has said "at POINT", or, if the point is "report", has reported, or, if it is "stopped", has
+  // been stopped by a signal. Returns false if the rank ended before that, or at the limit.
+  bool await(int rank, std::string_view point);
   // Waits for this time.
   void pause(Duration length);
-  // Lets a rank that waits at a point go on, or all ranks.
+  // Lets a rank that waits at a point go on.
   void go_on(int rank);
-  void go_on_all();
   void signal(int rank, int number);
   double now() const;
+  int size() const { return spec_.ranks; }
 
   // The job's directory of keys, so that it can be harmed.
-  std::string store_directory() const { return directory_ + "/store"; }
+  std::string store_directory() const { return directory_.store(); }
 
   // Blocks until all have ended, or until the limit. Removes the job's directory. Call it once.
   JobEnd finish();
 
  private:
   struct RankSide;
-  void make_directory();
   void start(int rank);
-  const RankSide& side(int rank) const { return *sides_[static_cast<std::size_t>(rank)]; }
-  bool running(int rank) const;
+  RankSide& side(int rank) const { return *sides_[static_cast<std::size_t>(rank)]; }
   std::vector<std::string> environment_of(int rank) const;
   // Handles events until `done`. Returns false if that moment, the limit, or the end of all ranks came first.
-  bool pump(const std::function<bool()>& done, Duration longest_nap,
-            double until = std::numeric_limits<double>::infinity());
+  bool pump(const std::function<bool()>& done, Duration longest_nap, double until);
   void wait_for_events(Duration at_most);
-  void read_talk(RankSide& side);
-  void note_end(RankSide& side);
   bool all_ended() const;
-  void clean_up() noexcept;
 
   const JobSpec spec_;
   const std::uint64_t started_ns_;
   const std::chrono::system_clock::time_point started_;
-  std::string id_, directory_;
+  const std::string id_;
+  const launch::JobDirectory directory_;
   std::vector<std::unique_ptr<RankSide>> sides_;
 };
 

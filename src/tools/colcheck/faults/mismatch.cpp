@@ -1,41 +1,21 @@
-// One rank makes another call than the others, and every rank, this one included, gets `mismatch` that names it.
-// Case::variant is the value of COL_CHECK: lazy (0) or strict (1).
+// Calls that differ on one rank: of one call, and in a random program.
 #include <algorithm>
 #include <array>
-#include <span>
-
-#include <fmt/format.h>
+#include <random>
+#include <utility>
 
 #include "colcheck/engine/mix.hpp"
-#include "colcheck/faults/judge.hpp"
-#include "colcheck/properties/list.hpp"
-#include "common/gpu.hpp"
+#include "colcheck/faults/rows.hpp"
 
 namespace col::colcheck {
 namespace {
-
-enum Strictness : std::uint64_t { kLazy, kStrict };
-// From the moment at which the last rank may call. The library waits for 100 ms before it looks, and needs some more to
-// find the rank that differs.
-constexpr double kSecondOrSo = 1.5;
-constexpr Duration kMismatchTimeout = std::chrono::seconds(2);
-constexpr int kCalls = 2;
-
-struct Mismatch {
-  std::string_view property, summary;
-  DType dtype;
-  std::span<const Primitive> calls;  // of all ranks but the odd one
-  // The odd rank's call, from that of the others. It depends only on the case.
-  void (*change)(Case& c);
-  bool in_flight = false;  // Drill::in_flight
-};
 
 // A number from 0 to `values` - 1.
 std::uint64_t drawn(const Case& c, std::uint64_t values) {
   return mix(c.seed, 3) % values;
 }
 
-// ---- The odd rank's calls
+}  // namespace
 
 void change_primitive(Case& c) {
   struct Odd {
@@ -54,7 +34,7 @@ void change_primitive(Case& c) {
     c.primitive = Primitive::allreduce;
     c.count = 1;
   } else if (found->instead == c.primitive) {
-    c.asynchronous = true;
+    c.asynchronous = !c.asynchronous;
   } else {
     c.primitive = found->instead;
   }
@@ -91,113 +71,110 @@ void change_something(Case& c) {
     c.count = c.count + 1;
 }
 
-// ---- The table
+// ---- Programs
 
-constexpr Primitive kCallsOfOp[] = {Primitive::allreduce, Primitive::broadcast, Primitive::allgather,
-                                    Primitive::gather,    Primitive::alltoall,  Primitive::exscan,
-                                    Primitive::reduce,    Primitive::barrier};
-constexpr Mismatch kOp{"mismatch_op", "one rank that calls another primitive is named on all ranks", DType::float32,
-                       kCallsOfOp, &change_primitive};
+namespace {
 
-constexpr Primitive kCallsOfCount[] = {
-    Primitive::allreduce,      Primitive::broadcast, Primitive::reduce,  Primitive::allgather, Primitive::allgatherv,
-    Primitive::reduce_scatter, Primitive::gather,    Primitive::scatter, Primitive::alltoall,  Primitive::scan};
-constexpr Mismatch kMismatchCount{"mismatch_count", "one rank that calls with another count is named on all ranks",
-                                  DType::float32, kCallsOfCount, &change_count};
+// What the changes above do not make of a call.
+constexpr DType kTypes[] = {DType::int32, DType::int64, DType::uint32};
+constexpr Operator kOps[] = {Operator::sum, Operator::max};
+// Short ones, one that is longer than what transports send at once, and one that fits no buffer.
+constexpr std::size_t kCounts[] = {40, 41, 42, 4'000, 60'000};
 
-constexpr Primitive kCallsOfDType[] = {
-    Primitive::allreduce,       Primitive::broadcast, Primitive::reduce,   Primitive::allgather,
-    Primitive::reduce_scatterv, Primitive::scatter,   Primitive::alltoall, Primitive::scan};
-constexpr Mismatch kDType{"mismatch_dtype", "one rank that calls with another dtype is named on all ranks",
-                          DType::int32, kCallsOfDType, &change_dtype};
+class Differing {
+ public:
+  explicit Differing(const Case& c)
+      : like_(c),
+        mode_(static_cast<CallMode>(c.variant % kModes)),
+        change_(static_cast<Change>(c.variant / kModes % kChanges)),
+        random_(mix(c.seed, 4)) {}
 
-constexpr Primitive kCallsOfRoot[] = {Primitive::broadcast, Primitive::reduce,  Primitive::gather,
-                                      Primitive::gatherv,   Primitive::scatter, Primitive::scatterv};
-constexpr Mismatch kRoot{"mismatch_root", "one rank that calls with another root is named on all ranks", DType::float32,
-                         kCallsOfRoot, &change_root};
+  std::vector<Case> program() {
+    std::vector<Case> steps;
+    for (std::size_t length = 5 + below(11); steps.size() < length;) steps.push_back(step());
+    place_ = below(steps.size() - 1);  // there is one after it
+    while (!can_differ(steps[place_])) steps[place_] = step();
+    while (steps[place_].primitive == steps[place_ + 1].primitive) steps[place_ + 1] = step();
+    if (change_ == Change::algorithm) steps[place_].algorithm = candidates(steps[place_], like_.ranks)[0]->name;
+    return steps;
+  }
 
-constexpr Primitive kCallsOfReduceOp[] = {Primitive::allreduce,       Primitive::reduce, Primitive::reduce_scatter,
-                                          Primitive::reduce_scatterv, Primitive::scan,   Primitive::exscan};
-constexpr Mismatch kReduceOp{"mismatch_reduce_op", "one rank that reduces by another operator is named on all ranks",
-                             DType::int32, kCallsOfReduceOp, &change_operator};
-
-constexpr Primitive kCallsInFlight[] = {Primitive::allreduce, Primitive::broadcast, Primitive::reduce,
-                                        Primitive::allgather, Primitive::scatter,   Primitive::barrier};
-constexpr Mismatch kDrillInFlight{
-    "mismatch_in_flight", "one rank that starts another call is named on all ranks, which wait in the next one",
-    DType::float32,       kCallsInFlight,
-    &change_something,    true};
-
-// ---- The property
-
-// Each call on each backend, with both values of COL_CHECK; in a quick run with one of the two.
-void add_mismatches(const Mismatch& mismatch, const Selection& selection, std::vector<Case>& all) {
-  // Of two that differ, neither is the odd one.
-  const std::vector<int> sizes = drill_ranks(selection, 3);
-  std::uint64_t number = 0;
-  for (const std::string& backend : drill_backends(selection)) {
-    // What is on GPUs, the backend does not look at itself.
-    const bool only_strict = tools::moves_device_memory(backend);
-    for (const Primitive call : mismatch.calls) {
-      ++number;
-      for (const std::uint64_t check : {kLazy, kStrict}) {
-        const bool quick = selection.effort == Effort::quick;
-        if (sizes.empty() || (only_strict && check == kLazy)) continue;
-        if (quick && !only_strict && check != mix(selection.seed, number, 1) % 2) continue;
-        Case& c = all.emplace_back();
-        c.property = mismatch.property;
-        c.backend = backend;
-        c.ranks = sizes[(number + check) % sizes.size()];
-        c.primitive = call;
-        if (call != Primitive::barrier) {
-          c.dtype = mismatch.dtype;
-          c.count = 24;
-        }
-        c.seed = mix(selection.seed, number, 2);
-        if (is_rooted(call)) c.root = static_cast<int>(mix(c.seed, 1) % static_cast<std::uint64_t>(c.ranks));
-        c.variant = check;
-      }
+  void differ(std::vector<Case>& steps) {
+    const auto place = steps.begin() + static_cast<std::ptrdiff_t>(place_);
+    switch (change_) {
+      case Change::primitive:
+        return change_primitive(*place);
+      case Change::count:
+        return change_count(*place);
+      case Change::dtype:
+        return change_dtype(*place);
+      case Change::root:
+        return change_root(*place);
+      case Change::op:
+        return change_operator(*place);
+      case Change::order:
+        return std::swap(*place, *(place + 1));
+      case Change::skipped:
+        steps.erase(place);
+        return;
+      case Change::extra:
+        steps.insert(place, Case(*place));
+        return;
+      case Change::algorithm:
+        place->algorithm = candidates(*place, like_.ranks)[1]->name;
+        return;
+      case Change::counts:  // are drawn by the seed
+        const Case known = *place;
+        while (block_count(*place, 0, 0) == block_count(known, 0, 0) ||
+               block_count(*place, 1, 1) == block_count(known, 1, 1))
+          place->seed = random_();
+        return;
     }
   }
-}
 
-Finding run_mismatch(const Mismatch& mismatch, const Case& c) {
-  const int odd = victim_of(c);
-  Drill drill{.c = c, .calls = kCalls, .odd = odd, .oddity = Drill::Oddity::calls_other, .other = c};
-  mismatch.change(*drill.other);
-  drill.asks_to_call = true;
-  drill.in_flight = mismatch.in_flight;
-  Job job(spec_of(drill, {.timeout = kMismatchTimeout,
-                          .environment = {fmt::format("COL_CHECK={}", c.variant == kStrict ? "strict" : "lazy")}}));
-  job.await_point_of_all("call");
-  const double called = job.now();
-  job.go_on_all();
-  const JobEnd end = job.finish();
-  const std::string problem = first_of(
-      {problem_with_errors(end, {.code = ErrorCode::mismatch, .culprit = odd, .since = called, .within = kSecondOrSo}),
-       problem_with_traces(end)});
-  if (problem.empty()) return Finding::pass();
-  return Finding::fail(
-      fmt::format("{} instead of {} on rank {}: {}", describe(*drill.other), describe(c), odd, problem));
-}
+ private:
+  std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
 
-template <const Mismatch& kMismatch>
-constexpr Property property_of() {
-  return {kMismatch.property,
-          kMismatch.summary,
-          Property::Kind::fault,
-          [](const Selection& selection, std::vector<Case>& all) { add_mismatches(kMismatch, selection, all); },
-          [](Rank&, const Case& c) { return run_mismatch(kMismatch, c); },
-          OnGpus::buffers};
-}
+  Case step() {
+    Case c = like_;
+    c.seed = random_();
+    c.primitive = Primitive(below(Primitive::collectives()));
+    c.op = kOps[below(std::size(kOps))];
+    if (c.primitive != Primitive::barrier) {
+      c.dtype = kTypes[below(std::size(kTypes))];
+      c.count = kCounts[below(std::size(kCounts))];
+    }
+    if (is_rooted(c.primitive)) c.root = static_cast<int>(below(static_cast<std::uint64_t>(c.ranks)));
+    c.asynchronous =
+        has_i_form(c.primitive) && (mode_ == CallMode::asynchronous || (mode_ == CallMode::mixed && below(2) == 0));
+    return c;
+  }
+
+  // Whether that kind of change is possible there.
+  bool can_differ(const Case& c) const {
+    if (change_ == Change::count) return c.primitive != Primitive::barrier && !is_v_form(c.primitive);
+    if (change_ == Change::dtype) return c.primitive != Primitive::barrier;
+    if (change_ == Change::root) return is_rooted(c.primitive);
+    if (change_ == Change::op) return is_reduction(c.primitive);
+    if (change_ == Change::algorithm) return candidates(c, like_.ranks).size() > 1;
+    if (change_ == Change::counts) return is_v_form(c.primitive);
+    return true;
+  }
+
+  const Case like_;
+  const CallMode mode_;
+  const Change change_;
+  std::mt19937_64 random_;
+  std::size_t place_ = 0;
+};
 
 }  // namespace
 
-const Property kFaultMismatchOp = property_of<kOp>();
-const Property kFaultMismatchCount = property_of<kMismatchCount>();
-const Property kFaultMismatchDType = property_of<kDType>();
-const Property kFaultMismatchRoot = property_of<kRoot>();
-const Property kFaultMismatchReduceOp = property_of<kReduceOp>();
-const Property kFaultMismatchInFlight = property_of<kDrillInFlight>();
+std::vector<Case> program_of(const Case& c, bool odd) {
+  Differing program(c);
+  std::vector<Case> steps = program.program();
+  if (odd) program.differ(steps);
+  return steps;
+}
 
 }  // namespace col::colcheck

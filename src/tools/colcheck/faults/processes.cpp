@@ -5,8 +5,6 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -15,10 +13,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
 #include <string_view>
 #include <system_error>
 
@@ -26,6 +27,7 @@
 
 #include <col/job.hpp>
 
+#include "common/text.hpp"
 #include "core/clock/clock.hpp"
 #include "launch/job/small_file.hpp"
 #include "launch/processes/job_directory.hpp"
@@ -37,15 +39,6 @@ namespace {
 
 [[noreturn]] void throw_error(int error, const char* what) {
   throw std::system_error(error, std::generic_category(), what);
-}
-
-// ---- Processes
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> all;
-  for (std::string& text : texts) all.push_back(text.data());
-  all.push_back(nullptr);
-  return all;
 }
 
 // As long as it lives, this thread takes no signal: a child that has not executed its program yet uses this memory.
@@ -63,42 +56,6 @@ class NoSignals {
  private:
   sigset_t before_{};
 };
-
-// ---- A private /dev/shm
-
-// Made before the holder is, which may only make system calls.
-struct HolderPlan {
-  std::string users, groups, options;
-  int status_fd;
-  pid_t parent;
-};
-
-bool write_file(const char* path, std::string_view text) {
-  const tools::UniqueFd file(::open(path, O_WRONLY | O_CLOEXEC));
-  return file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-}
-
-bool make_namespaces(const HolderPlan& plan) {
-  if (::unshare(CLONE_NEWNS) == 0) return true;
-  return ::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && write_file("/proc/self/uid_map", plan.users) &&
-         write_file("/proc/self/setgroups", "deny") && write_file("/proc/self/gid_map", plan.groups);
-}
-
-// Says 0 when it is ready, or else the error.
-[[noreturn]] void hold(const HolderPlan& plan) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != plan.parent) ::_exit(0);
-  const bool good = make_namespaces(plan) && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-                    ::mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, plan.options.c_str()) == 0;
-  const int error = good ? 0 : errno != 0 ? errno : EPERM;
-  if (::write(plan.status_fd, &error, sizeof error) != static_cast<ssize_t>(sizeof error)) ::_exit(1);
-  // The namespace change has cleared it.
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  while (good) core::sleep_for(Deadline::kMaxBudget);
-  ::_exit(0);
-}
-
-constexpr const char* kCannotMount = "cannot mount a /dev/shm of one's own";
 
 // ---- Traces
 
@@ -173,8 +130,8 @@ Process::Process(std::vector<std::string> command, std::vector<std::string> envi
   {
     const NoSignals no_signals;
     child = launch::spawn({.path = command.front().c_str(),
-                           .arguments = pointers(command).data(),
-                           .environment = pointers(environment).data(),
+                           .arguments = launch::pointers_to(command).data(),
+                           .environment = launch::pointers_to(environment).data(),
                            .descriptors = {stdin_fd, output_fd, output_fd},
                            .keep_fds = {},
                            .open_files = open_files,
@@ -198,7 +155,7 @@ Process::~Process() {
   // Only a process that is stuck in the kernel takes longer; it is left to init.
   const Deadline deadline = Deadline::after(std::chrono::seconds(10));
   pollfd end{pidfd_.get(), POLLIN, 0};
-  while (!try_end() && !deadline.expired()) core::poll_for({&end, 1}, longest_nap().value_or(deadline.remaining()));
+  while (!try_end() && !deadline.expired()) core::poll_for({&end, 1}, longest_nap());
 }
 
 const std::optional<Ending>& Process::try_end() {
@@ -221,55 +178,41 @@ void Process::signal(int number) const {
 
 PrivateShm::PrivateShm(std::size_t bytes) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw_error(errno, kCannotMount);
-  const tools::UniqueFd reading(ends[0]);
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw_error(errno, "cannot make a pipe");
+  const tools::UniqueFd reading(ends[0]), nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   tools::UniqueFd writing(ends[1]);
-  const HolderPlan plan{fmt::format("{0} {0} 1", ::geteuid()), fmt::format("{0} {0} 1", ::getegid()),
-                        fmt::format("size={},mode=1777", bytes), writing.get(), ::getpid()};
-  holder_ = ::fork();
-  if (holder_ == 0) hold(plan);
-  if (holder_ < 0) throw_error(errno, kCannotMount);
+  std::vector<std::string> command = {launch::resolve_program("unshare"), "--mount"};
+  if (::geteuid() != 0) command.emplace_back("--map-root-user");
+  command.insert(command.end(), {"sh", "-c",
+                                 fmt::format("mount -t tmpfs -o size={},mode=1777 tmpfs /dev/shm && echo ready && "
+                                             "exec sleep 1h",
+                                             bytes)});
+  const char* const path = std::getenv("PATH");
+  holder_.emplace(std::move(command), std::vector{fmt::format("PATH={}", path != nullptr ? path : "/usr/bin:/bin")},
+                  nothing.get(), writing.get());
   writing.reset();
-  int error = 0;
   constexpr std::chrono::seconds kPatienceWithHolder{10};
   pollfd ready{reading.get(), POLLIN, 0};
-  const bool told = core::poll_for({&ready, 1}, kPatienceWithHolder) == 1 &&
-                    ::read(reading.get(), &error, sizeof error) == static_cast<ssize_t>(sizeof error);
-  if (told && error == 0) return;
-  end();
-  throw_error(told ? error : ETIMEDOUT, kCannotMount);
-}
-
-PrivateShm::~PrivateShm() {
-  end();
-}
-
-void PrivateShm::end() noexcept {
-  ::kill(holder_, SIGKILL);
-  while (::waitpid(holder_, nullptr, 0) < 0 && errno == EINTR) {
-  }
-}
-
-std::string PrivateShm::path() const {
-  return fmt::format("/proc/{}/root/dev/shm", holder_);
+  std::array<char, 200> said{};
+  if (core::poll_for({&ready, 1}, kPatienceWithHolder) == 1 &&
+      ::read(reading.get(), said.data(), said.size() - 1) >= 0 && std::string_view(said.data()) == "ready\n")
+    return;
+  throw std::runtime_error(fmt::format("cannot mount a /dev/shm of one's own: {}", tools::one_line(said.data())));
 }
 
 // As the holder, root needs no user namespace.
-void enter_private_shm(pid_t holder) {
-  const auto open_namespace = [&](const char* kind) {
-    return tools::UniqueFd(::open(fmt::format("/proc/{}/ns/{}", holder, kind).c_str(), O_RDONLY | O_CLOEXEC));
-  };
-  const pid_t parent = ::getppid();
-  const tools::UniqueFd users = open_namespace("user"), mounts = open_namespace("mnt");
-  if (::setns(mounts.get(), CLONE_NEWNS) != 0 &&
-      (::setns(users.get(), CLONE_NEWUSER) != 0 || ::setns(mounts.get(), CLONE_NEWNS) != 0))
-    throw_error(errno, "cannot enter a mount namespace");
-  // The namespace change may have cleared it.
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);
+std::vector<std::string> PrivateShm::entering() const {
+  std::vector<std::string> command = {launch::resolve_program("nsenter"), "--mount"};
+  if (::geteuid() != 0) command.insert(command.end(), {"--user", "--preserve-credentials"});
+  command.insert(command.end(), {"--target", std::to_string(holder_->pid()), "--"});
+  return command;
 }
 
-void refuse_memfd() {
+std::string PrivateShm::path() const {
+  return fmt::format("/proc/{}/root/dev/shm", holder_->pid());
+}
+
+int filter_calls(unsigned number, unsigned action, unsigned flags) {
 #ifdef __aarch64__
   constexpr unsigned kOwnArchitecture = AUDIT_ARCH_AARCH64;
 #else
@@ -279,13 +222,13 @@ void refuse_memfd() {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kOwnArchitecture, 0, 3),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, action),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   sock_fprog program{sizeof filter / sizeof filter[0], filter};
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-    throw_error(errno, "cannot filter system calls");
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
+  return static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program));
 }
 
 // The kernel tells nobody when the last trace is gone, and jobs of others come and go in /dev/shm too: so what counts

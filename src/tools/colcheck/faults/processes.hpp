@@ -34,17 +34,16 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   const std::string& why_not_executed() const { return why_not_executed_; }
-  // Readable once the process has ended; -1 if the system refuses one. Then poll, with this time between polls.
+  // Readable once the process has ended; -1 if the system refuses one. Then look again after this time.
   int pidfd() const { return pidfd_.get(); }
-  std::optional<Duration> longest_nap() const {
-    return pidfd_ ? std::nullopt : std::optional<Duration>(std::chrono::milliseconds(5));
-  }
+  Duration longest_nap() const { return pidfd_ ? std::chrono::seconds(1) : Duration(std::chrono::milliseconds(5)); }
   bool running() const { return !ending_; }
   // Nothing while it runs. Does not block. Reaps it.
   const std::optional<Ending>& try_end();
   // Whether it is stopped (SIGSTOP). Does not block.
   bool stopped() const;
   void signal(int number) const;
+  pid_t pid() const { return pid_; }
 
  private:
   pid_t pid_ = -1;
@@ -54,28 +53,24 @@ class Process {
 };
 
 // A mount namespace in which /dev/shm is a tmpfs of that size. A process that does nothing else, the holder, keeps it
-// alive. Root just makes one. Other users need a user namespace for it, in which they keep their ids.
+// alive. Root just makes one. Other users need a user namespace for it, in which they are root.
 class PrivateShm {
  public:
-  // Throws std::system_error if this system does not allow it.
+  // Throws std::runtime_error or LaunchError if this system does not allow it, or has no unshare and nsenter.
   explicit PrivateShm(std::size_t bytes);
-  ~PrivateShm();
-  PrivateShm(const PrivateShm&) = delete;
-  PrivateShm& operator=(const PrivateShm&) = delete;
 
-  pid_t holder() const { return holder_; }
+  // Before a command: what runs it in there.
+  std::vector<std::string> entering() const;
   // Where its files are visible from outside.
   std::string path() const;
 
  private:
-  void end() noexcept;
-  pid_t holder_ = -1;
+  std::optional<Process> holder_;
 };
 
-// Moves this process into the namespaces of a PrivateShm. Throws std::system_error. Requires: it has one thread.
-void enter_private_shm(pid_t holder);
-// From here on, memfd_create() fails in this process as if there were no such call. Throws std::system_error.
-void refuse_memfd();
+// From here on, `action` (SECCOMP_RET_…) is what becomes of this system call in this thread and those that it makes.
+// `flags` as of seccomp(). Returns what that does: negative if the system refuses.
+int filter_calls(unsigned number, unsigned action, unsigned flags = 0);
 
 struct Traces {
   std::string job_id;             // the id that its processes have in their environment

@@ -1,6 +1,9 @@
+// One rank of a drill.
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +11,7 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -17,9 +21,11 @@
 #include <col/col.hpp>
 
 #include "colcheck/engine/call.hpp"
+#include "colcheck/engine/mix.hpp"
 #include "colcheck/faults/drill.hpp"
-#include "colcheck/faults/processes.hpp"
-#include "colcheck/faults/rank_drills.hpp"
+#include "colcheck/faults/hangs.hpp"
+#include "colcheck/faults/job.hpp"
+#include "colcheck/faults/rows.hpp"
 #include "common/gpu.hpp"
 #include "core/clock/clock.hpp"
 
@@ -56,53 +62,56 @@ void limit(decltype(RLIMIT_NOFILE) resource, rlim_t most) {
 
 class FaultRank {
  public:
-  FaultRank(const Drill& drill, int rank) : drill_(drill), rank_(rank) {}
+  FaultRank(const Case& c, int rank)
+      : case_(c), way_(drill_of(c).way_of(c)), odd_(drill_of(c).odd(c)), is_odd_(rank == odd_), rank_(rank) {}
 
   Report run();
   void leave();
 
  private:
-  using Oddity = Drill::Oddity;
-
-  bool is(Oddity oddity) const { return drill_.odd == rank_ && drill_.oddity == oddity; }
-  void limit_descriptors() const;
   void apply_limits() const;
+  void limit_descriptors() const;
   void begin(std::string what);
   void join();
   void calls();
   void last_call();
   void call(const Case& c, int number);
   void call_in_flight(Case c, int number);
-  void make_more_groups();
-  void send_another_tag();
-  void send_first();
+  void check(const std::string& problem);
   void tangle();
+  void play_program();
+  void hang();
   void end_with(std::string_view code, std::string message, int error_rank);
   std::string code_of_next_call();
   void regroup(int lost);
 
-  const Drill& drill_;
+  const Case case_;
+  const Way& way_;
+  const int odd_;
+  const bool is_odd_;
   const int rank_;
   Context* context_ = nullptr;
   std::shared_ptr<void> gpu_ = {};  // current while this rank lives
   Group group_;
   std::vector<Group> more_ = {};
+  std::vector<std::unique_ptr<Call>> open_ = {};  // until the process ends: what is in flight has this memory
   Report report_ = {};
   std::uint64_t began_ns_ = 0;
 };
 
 void FaultRank::limit_descriptors() const {
-  if (drill_.descriptors < 0 || drill_.odd != rank_) return;
+  if (!way_.descriptors || !is_odd_) return;
   const int lowest_free = ::dup(kTalkFd);
   ::close(lowest_free);
-  limit(RLIMIT_NOFILE, static_cast<rlim_t>(lowest_free + drill_.descriptors));
+  const rlim_t more = *way_.descriptors < 0 ? case_.variant : static_cast<rlim_t>(*way_.descriptors);
+  limit(RLIMIT_NOFILE, static_cast<rlim_t>(lowest_free) + more);
 }
 
 void FaultRank::apply_limits() const {
-  if (drill_.shm_holder > 0) enter_private_shm(drill_.shm_holder);
-  if (drill_.without_memfd) refuse_memfd();
-  if (!drill_.descriptors_late) limit_descriptors();
-  if (drill_.file_bytes >= 0) limit(RLIMIT_FSIZE, static_cast<rlim_t>(drill_.file_bytes));
+  if (way_.shm_bytes > 0 && filter_calls(SYS_memfd_create, SECCOMP_RET_ERRNO | ENOSYS) != 0)
+    throw Skipped("this system lets no system call be filtered");
+  if (!way_.descriptors_late) limit_descriptors();
+  if (way_.file_bytes >= 0) limit(RLIMIT_FSIZE, static_cast<rlim_t>(way_.file_bytes));
 }
 
 void FaultRank::begin(std::string what) {
@@ -119,26 +128,31 @@ void FaultRank::end_with(std::string_view code, std::string message, int error_r
 }
 
 void FaultRank::join() {
-  if (is(Oddity::never_joins)) return ask("away");
+  if (is_odd_ && way_.act == Act::never_joins) return ask("away");
   begin("start");
   context_ = &Context::current();
-  if (drill_.asks_to_join) ask("ready");
+  if (way_.stops_at("ready")) ask("ready");
   begin("join");
-  if (needs_gpu(drill_.c.devices, drill_.c.backend)) gpu_ = tools::use_gpu(context_->spec());
-  group_ = context_->init_group({.rank = rank_, .world_size = drill_.c.ranks, .backend_name = drill_.c.backend});
+  if (needs_gpu(case_.devices, case_.backend)) gpu_ = tools::use_gpu(context_->spec());
+  group_ = context_->init_group({.rank = rank_, .world_size = case_.ranks, .backend_name = case_.backend});
+}
+
+void FaultRank::check(const std::string& problem) {
+  if (!problem.empty()) end_with("wrong_data", problem, -1);
 }
 
 void FaultRank::call(const Case& c, int number) {
   begin(fmt::format("call {}", number));
-  const std::string problem = run_case(group_, numbered(c, number));
-  if (!problem.empty()) end_with("wrong_data", problem, -1);
+  check(run_case(group_, numbered(c, number)));
 }
 
 void FaultRank::calls() {
-  for (int number = 1; number < drill_.calls && report_.good(); ++number) call(drill_.c, number);
+  // A receive from any rank may take the message of the next call.
+  const int first = case_.primitive == Primitive::recv_any ? way_.calls : 1;
+  for (int number = first; number < way_.calls && report_.good(); ++number) call(case_, number);
   if (!report_.good()) return;
-  if (drill_.asks_to_call) ask("call");
-  if (drill_.descriptors_late) {
+  if (way_.stops_at("call")) ask("call");
+  if (way_.descriptors_late) {
     group_.barrier();  // all connections that it needs are there
     limit_descriptors();
   }
@@ -152,28 +166,44 @@ void FaultRank::calls() {
 }
 
 void FaultRank::last_call() {
-  if (is(Oddity::walks_out)) std::_Exit(0);
-  if (is(Oddity::leaves)) {
-    context_->finalize();
-    std::_Exit(0);
+  Case c = case_;
+  switch (way_.act) {
+    case Act::walks_out:
+      if (is_odd_) std::_Exit(0);
+      break;
+    case Act::leaves:
+      if (!is_odd_) break;
+      context_->finalize();
+      std::_Exit(0);
+    case Act::stays_away:
+      if (!is_odd_) break;
+      ask("away");
+      group_ = {};  // what the others do is over
+      return;
+    case Act::calls_other:
+      if (is_odd_) drill_of(c).change(c);
+      break;
+    case Act::copies_late:
+      begin(fmt::format("call {}", way_.calls));
+      return check(call_held(group_, c, is_odd_, ask));
+    case Act::dups:
+      for (int i = 1; i <= way_.dups; ++i) {
+        begin(fmt::format("dup {}", i));
+        more_.push_back(group_.dup());
+      }
+      return;
+    case Act::tangles:
+      return tangle();
+    case Act::runs_program:
+      return play_program();
+    case Act::hangs:
+      return hang();
+    case Act::calls:
+    case Act::never_joins:
+      break;
   }
-  if (is(Oddity::stays_away)) {
-    ask("away");
-    group_ = {};  // what the others do is over
-    return;
-  }
-  if (drill_.oddity == Oddity::sends_another_tag) return send_another_tag();
-  if (drill_.oddity == Oddity::all_send_first) return send_first();
-  if (drill_.more_groups > 0) return make_more_groups();
-  if (drill_.oddity == Oddity::copies_late) {
-    begin(fmt::format("call {}", drill_.calls));
-    const std::string problem = call_held(group_, drill_.c, is(Oddity::copies_late), ask);
-    if (!problem.empty()) end_with("wrong_data", problem, -1);
-    return;
-  }
-  const Case& c = is(Oddity::calls_other) ? *drill_.other : drill_.c;
-  if (drill_.in_flight) return call_in_flight(c, drill_.calls);
-  call(c, drill_.calls);
+  if (way_.in_flight) return call_in_flight(c, way_.calls);
+  call(c, way_.calls);
 }
 
 // First waits in another call, which all ranks make in the same way.
@@ -185,46 +215,50 @@ void FaultRank::call_in_flight(Case c, int number) {
   std::vector<float> other(24);
   group_.allreduce(other, {.algorithm = "ring"});
   call.wait();
-  const std::string problem = call.problem();
-  if (!problem.empty()) end_with("wrong_data", problem, -1);
-}
-
-void FaultRank::make_more_groups() {
-  for (int i = 1; i <= drill_.more_groups; ++i) {
-    begin(fmt::format("dup {}", i));
-    more_.push_back(group_.dup());
-  }
-}
-
-void FaultRank::send_another_tag() {
-  begin("message");
-  std::vector<float> message(24);
-  const int receiver = (drill_.odd + 1) % drill_.c.ranks;
-  if (rank_ == drill_.odd) group_.send(message, receiver, {.tag = 6});
-  if (rank_ == receiver) group_.recv(message, drill_.odd, {.tag = 5});
-}
-
-void FaultRank::send_first() {
-  begin("send");
-  constexpr std::size_t kUntaken = std::size_t{1} << 22;  // no channel takes so much on trust
-  std::vector<float> message(kUntaken);
-  group_.send(message, (rank_ + 1) % drill_.c.ranks);
-  group_.recv(message, (rank_ + drill_.c.ranks - 1) % drill_.c.ranks);
+  check(call.problem());
 }
 
 void FaultRank::tangle() {
   begin("tangle");
-  Tangle tangle(group_, drill_.c.seed, std::chrono::milliseconds(drill_.tangle_ms));
   try {
-    tangle.run([] { ask("away"); });
+    run_tangle(group_, case_, [] { ask("away"); });
   } catch (const Error& error) {
     end_with(to_string(error.code()), error.message(), error.world_rank());
   }
+  group_ = {};
+}
+
+// Waits for what is in flight at times, in an order, of this rank's own.
+void FaultRank::play_program() {
+  std::mt19937_64 own(mix(case_.seed, 5, static_cast<std::uint64_t>(rank_)));
+  const auto wait_for_one = [&] {
+    begin("wait");
+    const auto one = open_.begin() + static_cast<std::ptrdiff_t>(own() % open_.size());
+    (*one)->wait();
+    check((*one)->problem());
+    open_.erase(one);
+  };
+  for (const Case& step : program_of(case_, is_odd_)) {
+    begin(describe(step));
+    open_.push_back(std::make_unique<Call>(group_, step));
+    open_.back()->start();
+    while (!open_.empty() && own() % 3 == 0) wait_for_one();
+  }
+  while (!open_.empty()) wait_for_one();
+  if (!report_.good()) return;
+  begin("leaving");
+  group_ = {};
+  context_->finalize();
+}
+
+void FaultRank::hang() {
+  do_part(hangs()[case_.variant - way_.variant], group_, device_of(case_, rank_, Side::input));
+  ask("away");
 }
 
 // After an error in a call: what the group says to the next one.
 std::string FaultRank::code_of_next_call() {
-  if (!group_ || report_.code == "wrong_data") return {};
+  if (!group_ || way_.later.empty()) return {};
   try {
     group_.barrier();
     return "success";
@@ -236,7 +270,7 @@ std::string FaultRank::code_of_next_call() {
 // The ranks behind the lost one move up.
 void FaultRank::regroup(int lost) {
   try {
-    Case c = drill_.c;
+    Case c = case_;
     --c.ranks;
     if (c.root > lost || c.root == c.ranks) --c.root;
     Group others = context_->init_group({.name = "survivors",
@@ -255,15 +289,14 @@ Report FaultRank::run() {
   try {
     apply_limits();
     join();
-    if (group_ && drill_.oddity == Oddity::hangs)
-      tangle();
-    else if (group_)
-      calls();
+    if (group_) calls();
     if (report_.good()) end_with({}, {}, -1);
   } catch (const Error& error) {
     end_with(to_string(error.code()), error.message(), error.rank());
     report_.later = code_of_next_call();
-    if (drill_.regroups && error.code() == ErrorCode::peer_lost && error.rank() >= 0) regroup(error.rank());
+    if (way_.regroups && error.code() == ErrorCode::peer_lost && error.rank() >= 0) regroup(error.rank());
+  } catch (const Skipped& skipped) {
+    end_with(kNotHere, skipped.what(), -1);
   } catch (const std::exception& error) {
     end_with("exception", error.what(), -1);
   }
@@ -271,6 +304,9 @@ Report FaultRank::run() {
 }
 
 void FaultRank::leave() {
+  // What is in flight is not waited for.
+  if (way_.act == Act::tangles) ask("done");
+  if (way_.act == Act::tangles || way_.act == Act::runs_program) std::_Exit(1);
   more_.clear();
   group_ = {};
   if (context_ != nullptr) context_->finalize();
@@ -278,18 +314,13 @@ void FaultRank::leave() {
 
 }  // namespace
 
-int fault_rank_main(std::string_view text) {
+int fault_rank_main(std::string_view token) {
   try {
-    const Drill drill = decode_drill(text);
     const char* const number = std::getenv("COL_RANK");
     if (number == nullptr) throw std::invalid_argument("--fault-rank is for colcheck --faults, which sets COL_RANK");
-    FaultRank rank(drill, std::atoi(number));
+    FaultRank rank(parse_token(token), std::atoi(number));
     const Report report = rank.run();
     say(encode(report));
-    if (drill.oddity == Drill::Oddity::hangs) {
-      ask("done");
-      std::_Exit(1);  // what is in flight is not waited for
-    }
     rank.leave();
     return report.good() ? 0 : 1;
   } catch (const std::exception& error) {

@@ -49,26 +49,4 @@ extern const Property kWrongArguments;
 extern const Property kPlans;
 extern const Property kSimulator;
 
-// Drills.
-extern const Property kFaultMismatchOp;
-extern const Property kFaultMismatchInFlight;
-extern const Property kFaultMismatchCount;
-extern const Property kFaultMismatchDType;
-extern const Property kFaultMismatchRoot;
-extern const Property kFaultMismatchReduceOp;
-extern const Property kFaultAbsent;
-extern const Property kFaultKilled;
-extern const Property kFaultKilledJoining;
-extern const Property kFaultExitsEarly;
-extern const Property kFaultSurvivors;
-extern const Property kFaultStopped;
-extern const Property kFaultHung;
-extern const Property kFaultExplained;
-extern const Property kFaultLate;
-extern const Property kFaultLateCopy;
-extern const Property kFaultShmFull;
-extern const Property kFaultDescriptorLimit;
-extern const Property kFaultTakenPort;
-extern const Property kFaultNoStore;
-
 }  // namespace col::colcheck

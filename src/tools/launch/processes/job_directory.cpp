@@ -117,7 +117,8 @@ std::string make_job_id() {
                      time.minutes().count(), time.seconds().count(), ::getpid(), random);
 }
 
-JobDirectory::JobDirectory(const std::string& job_id) : path_(fmt::format("{}/col-{}", parent_directory(), job_id)) {}
+JobDirectory::JobDirectory(const std::string& job_id, const std::string& parent)
+    : path_(fmt::format("{}/col-{}", parent.empty() ? parent_directory() : parent, job_id)) {}
 
 std::string JobDirectory::error_file(int rank) const {
   return fmt::format("{}/error.{}.json", path_, rank);

@@ -18,8 +18,8 @@ std::string make_job_id();
 // The paths in one job's directory. The object creates nothing by itself.
 class JobDirectory {
  public:
-  // In $TMPDIR, else /tmp.
-  explicit JobDirectory(const std::string& job_id);
+  // In `parent`; if that is empty, in $TMPDIR, else /tmp.
+  explicit JobDirectory(const std::string& job_id, const std::string& parent = {});
 
   const std::string& path() const noexcept { return path_; }
   std::string store() const { return path_ + "/store"; }

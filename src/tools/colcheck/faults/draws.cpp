@@ -1,0 +1,124 @@
+// The cases of drills.
+#include <algorithm>
+#include <utility>
+
+#include <col/plan.hpp>
+#include <col/select.hpp>
+
+#include "colcheck/engine/mix.hpp"
+#include "colcheck/faults/drill.hpp"
+#include "colcheck/faults/job.hpp"
+
+namespace col::colcheck {
+namespace {
+
+// More processes than this are too many for a drill.
+constexpr int kMostRanks = 8;
+
+PlanProblem problem_of(const Case& c, Collective collective) {
+  PlanProblem::Spec spec{.collective = collective, .size = c.ranks, .root = c.root, .count = c.count};
+  const AlgorithmSpec algorithm = AlgorithmSpec::parse(c.algorithm);
+  spec.parameters.radix = algorithm.radix;
+  spec.parameters.segment = algorithm.segment_bytes / size_of(c.dtype);
+  if (is_v_form(c.primitive)) {
+    for (int from = 0; from < c.ranks; ++from) {
+      const int columns = c.primitive == Primitive::alltoallv ? c.ranks : 1;
+      for (int to = 0; to < columns; ++to)
+        spec.counts.push_back(columns == 1 ? block_count(c, from, from) : block_count(c, from, to));
+    }
+  }
+  return PlanProblem(spec);
+}
+
+}  // namespace
+
+std::vector<int> drill_ranks(const Selection& selection, Choice::Sizes sizes) {
+  using Sizes = Choice::Sizes;
+  std::vector<int> usual, more, fewer;
+  for (const int ranks : selection.ranks) {
+    if (ranks == 3 || ranks == 4) usual.push_back(ranks);
+    if (ranks > 4 && ranks <= kMostRanks) more.push_back(ranks);
+    if (ranks == 2 && sizes != Sizes::least_three) fewer.push_back(ranks);
+  }
+  if (usual.empty()) usual = more.empty() ? fewer : std::vector{more.front()};
+  if (usual.size() > 1 && sizes == Sizes::fewest) usual = {usual.front()};
+  if (usual.size() > 1 && sizes == Sizes::most) usual = {usual.back()};
+  return usual;
+}
+
+std::vector<std::string> drill_backends(const Selection& selection) {
+  std::vector<std::string> names = selection.backends;
+  if (!are_ranks_elsewhere()) std::erase_if(names, is_over_hosts);
+  return names;
+}
+
+int drawn_rank(const Case& c) {
+  return static_cast<int>(mix(c.seed, 2) % static_cast<std::uint64_t>(c.ranks));
+}
+
+Case drawn_case(std::string_view property, const std::string& backend, int ranks, Primitive primitive,
+                std::uint64_t seed) {
+  Case c;
+  c.property = property;
+  c.backend = backend;
+  c.ranks = ranks;
+  c.primitive = primitive;
+  c.seed = seed;
+  if (is_rooted(primitive)) c.root = static_cast<int>(mix(seed, 1) % static_cast<std::uint64_t>(ranks));
+  return c;
+}
+
+void add_cases(const Drill& drill, const Selection& selection, std::vector<Case>& all) {
+  const Choice& draw = drill.draw;
+  if (draw.add != nullptr) return draw.add(selection, all);
+  const std::vector<int> sizes = drill_ranks(selection, draw.sizes);
+  if (sizes.empty()) return;
+  const bool full = selection.effort == Effort::full;
+  const auto& variants = full && !draw.full_variants.empty() ? draw.full_variants : draw.variants;
+  std::uint64_t number = 0;
+  for (const std::string& backend : drill_backends(selection)) {
+    for (std::size_t i = 0; i < (full ? draw.calls.size() : draw.quick_calls); ++i) {
+      const NamedCall& call = draw.calls[i];
+      std::vector<Case> fitting;
+      for (const std::uint64_t variant : variants) {
+        ++number;
+        Case c =
+            drawn_case(drill.name, backend, sizes[number % sizes.size()], call.primitive, mix(selection.seed, number));
+        c.algorithm = call.algorithm;
+        c.variant = variant;
+        if (call.primitive != Primitive::barrier) {
+          c.dtype = draw.dtype;
+          c.count = draw.every_other_count > 0 && number % 2 != 0 ? draw.every_other_count : draw.count;
+        }
+        if (draw.fits == nullptr || draw.fits(c)) fitting.push_back(std::move(c));
+      }
+      if (draw.in_turn && !full && !fitting.empty()) fitting = {fitting[mix(selection.seed, number) % fitting.size()]};
+      all.insert(all.end(), fitting.begin(), fitting.end());
+    }
+  }
+}
+
+Case numbered(Case c, int number) {
+  c.seed = mix(c.seed, static_cast<std::uint64_t>(number));
+  return c;
+}
+
+int count_steps(const Case& c, int rank) {
+  const auto collective = collective_of(c.primitive);
+  if (!collective) return 0;
+  const Algorithm* algorithm = find_algorithm(*collective, AlgorithmSpec::parse(c.algorithm).name);
+  if (algorithm == nullptr) return 1;
+  const PlanProblem problem = problem_of(c, *collective);
+  const PlanRequest request = problem.request(rank);
+  if (algorithm->refuse(request)) return 0;
+  const Plan plan = algorithm->build(request);
+  int steps = 0;
+  Round round;
+  for (std::size_t i = 0; i < plan.rounds; ++i) {
+    plan.round(i, round);
+    steps += static_cast<int>(round.steps().size());
+  }
+  return steps;
+}
+
+}  // namespace col::colcheck
