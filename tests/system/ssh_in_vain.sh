@@ -22,9 +22,11 @@ fake_ssh holds 'sleep 60 <&$input >/dev/null 2>&1 &'
 fake_ssh background 'sh -c "$command" <&$input &'
 waits="read -r <'$work/go'" says="echo \$\$ >'$work/late.pid'"
 fake_ssh late "($waits; exec sh -c \"\$command\") <&\$input & $says"
-# It has read the job, and nobody reads on.
-fake_ssh detached "read -r job; exec </dev/null {input}<&-
-  ($waits; exec sh -c \"\$command\") < <(echo \"\$job\"; exec sleep 60 2>/dev/null) & $says"
+# It has read the job, a line and a frame with its length before it, and nobody reads on.
+fake_ssh detached "read -r version; { echo \"\$version\"; head -c 4; } >'$work/job'
+  bytes=\$((16#\$(tail -c 4 '$work/job' | od -An -tx1 | tr -d ' ')))
+  head -c \$bytes >>'$work/job'; exec </dev/null {input}<&-
+  ($waits; exec sh -c \"\$command\") < <(cat '$work/job'; exec sleep 60 2>/dev/null) & $says"
 fake_ssh one_ends "[ \$host = b.example ] || exec '$work/background' \"\$@\""
 
 in_vain() { # SSH HOSTS HOST [WORDS]
