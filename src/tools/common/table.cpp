@@ -29,7 +29,7 @@ class Layout {
     std::vector<std::string> gone;
     if (width() > room) gap_ = 1;
     if (width() > room) join_units();
-    while (width() > room) {
+    while (least_width() > room) {
       std::size_t first = 0;
       for (std::size_t i = 0; i < columns_.size(); ++i) {
         if (goes(i) > goes(first)) first = i;
@@ -38,13 +38,15 @@ class Layout {
       shown_[first] = false;
       gone.push_back(columns_[first].name);
     }
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (shown_[i] && columns_[i].least > 0) shrink(i, columns_[i].least, room);
+    }
     if (width() > room) {
       std::size_t widest = 0;
       for (std::size_t i = 0; i < widths_.size(); ++i) {
         if (shown_[i] && widths_[i] > widths_[widest]) widest = i;
       }
-      const std::size_t least = std::min(widths_[widest], kLeastText), over = width() - room;
-      widths_[widest] = std::max(least, widths_[widest] - std::min(widths_[widest], over));
+      shrink(widest, kLeastText, room);
     }
     return gone;
   }
@@ -81,6 +83,19 @@ class Layout {
   }
 
  private:
+  std::size_t least_width() const {
+    std::size_t least = width();
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (shown_[i] && columns_[i].least > 0) least -= widths_[i] - std::min(widths_[i], columns_[i].least);
+    }
+    return least;
+  }
+
+  void shrink(std::size_t column, std::size_t least, std::size_t room) {
+    const std::size_t over = width() - std::min(width(), room);
+    widths_[column] = std::max(std::min(widths_[column], least), widths_[column] - std::min(widths_[column], over));
+  }
+
   std::uint8_t goes(std::size_t column) const { return shown_[column] ? columns_[column].goes : 0; }
 
   void measure() {
@@ -105,18 +120,13 @@ class Layout {
     std::size_t missing = 0;  // spaces before the next cell that has text
     for (std::size_t i = 0; i < cells.size(); ++i) {
       if (!shown_[i]) continue;
-      const std::string text = fitted(cells[i].text, widths_[i]);
+      const std::string text = fitted(cells[i].text, widths_[i], style_);
       const std::size_t rest = widths_[i] - columns_of(text);
       if (columns_[i].number) missing += rest;
       if (!text.empty()) line += std::string(std::exchange(missing, 0), ' ') + toned(text, cells[i].tone, style_);
       missing += gap_ + (columns_[i].number ? 0 : rest);
     }
     return line;
-  }
-
-  std::string fitted(const std::string& text, std::size_t width) const {
-    if (columns_of(text) <= width) return text;
-    return std::string(cut(text, width - columns_of(style_.ellipsis()))) + std::string(style_.ellipsis());
   }
 
   const std::vector<TableColumn>& columns_;
@@ -135,7 +145,7 @@ std::string render_table(const Table& table, Style style, std::string_view mark)
   if (style.columns > 0) gone = layout.fit(style.columns);
   std::string text = layout.lines();
   if (table.legend) text += layout.legend(mark);
-  if (gone.empty()) return text;
+  if (gone.empty() || table.elsewhere.empty()) return text;
   const std::string line = fmt::format("{}no room here for {}: {}", mark, fmt::join(gone, ", "), table.elsewhere);
   return text + toned(line, Tone::faint, style) + "\n";
 }
@@ -146,6 +156,22 @@ std::string render_table(const TextRows& rows, Style style) {
   for (const TextCell& head : rows.front()) table.columns.push_back({.name = head.text, .goes = head.goes});
   for (const TextRow& row : rows) table.columns.resize(std::max(table.columns.size(), row.size()));
   return render_table(table, style);
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+std::string fitted(std::string_view text, std::size_t columns, Style style) {
+  if (columns_of(text) <= columns) return std::string(text);
+  const std::size_t room = columns - std::min(columns, columns_of(style.ellipsis()));
+  return std::string(cut(text, room)) + std::string(style.ellipsis());
 }
 
 }  // namespace col::tools

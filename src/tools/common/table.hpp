@@ -1,6 +1,7 @@
 // Tables: what the rows of a report say, and how a terminal has them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,6 +25,7 @@ struct TableColumn {
   std::uint8_t goes = 0;     // where there is no room, the column of the greatest number goes first; 0: it stays
   std::string unit = {};     // of all its cells
   std::string meaning = {};  // in one line
+  std::size_t least = 0;     // what is left of longer texts before a column goes; 0: all
   std::string heading() const { return unit.empty() ? name : name + ", " + unit; }
 };
 
@@ -45,9 +47,15 @@ struct Table {
 
 // The columns and rows for a terminal, with a rule below the names. Lines have no spaces at their ends, and at most
 // `style.columns` columns: for that, gaps become narrower, numbers join their units, columns go, which a last line
-// names, and at last the texts of the widest column are cut. `mark` stands before lines that are no rows.
+// names (unless nothing is `elsewhere`), and texts are cut, at last those of the widest column. `mark` stands before
+// lines that are no rows.
 std::string render_table(const Table& table, Style style, std::string_view mark = "");
 // The same where the first row names the columns.
 std::string render_table(const TextRows& rows, Style style);
+// The lines of such a text, without their ends.
+std::vector<std::string> lines_of(std::string_view text);
+
+// As much of a text as so many columns have room for.
+std::string fitted(std::string_view text, std::size_t columns, Style style);
 
 }  // namespace col::tools

@@ -110,13 +110,13 @@ TEST_CASE("frame: says who is waited for, and folds the many", "[launch]") {
   REQUIRE(table != frame.end());
   REQUIRE(head != frame.end());
   // The one that the others wait for comes first.
-  CHECK((table + 1)->starts_with(" 300  computing"));
+  CHECK((table + 1)->starts_with(" 300 computing"));
   CHECK(has(frame, " more: "));
   CHECK(has(frame, " waiting"));
   // By number, it is not among those that are shown.
   const auto by_rank = frame_of(story, {.columns = 80, .lines = 24, .sort = SortBy::rank});
-  CHECK(has(by_rank, "   0  waiting"));
-  CHECK_FALSE(has(by_rank, " 300  computing"));
+  CHECK(has(by_rank, "   0 waiting"));
+  CHECK_FALSE(has(by_rank, " 300 computing"));
   CHECK(has(by_rank, "1 computing"));
   // All of them, for a file.
   CHECK(frame_of(story, {.columns = 160, .lines = 0}).size() >= 512 + 3);

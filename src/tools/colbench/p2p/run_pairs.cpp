@@ -95,7 +95,7 @@ int run_pairs(const Invocation& invocation) {
     sentences += found;
     for (std::string_view rest = found; !rest.empty();) page.lead.push_back({std::string(launch::take(rest, '\n'))});
   }
-  return finish(results, request->output, text + sentences + notes_text(results, style), page);
+  return finish(results, request->output, text + sentences + report_text({.notes = notes_of(results)}, style), page);
 }
 
 }  // namespace col::colbench

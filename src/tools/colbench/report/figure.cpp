@@ -126,7 +126,7 @@ bool has_bound(const tools::Figure& figure) {
                              [](const tools::Series& series) { return !series.bound.empty(); });
 }
 
-std::vector<std::string> notes_of(const Results& results) {
+std::vector<std::string> remarks_of(const Results& results) {
   constexpr std::size_t kMostBarriers = 4;
   std::vector<std::string> notes;
   std::vector<std::string> barriers;
@@ -202,7 +202,7 @@ tools::Part figures_of(const Results& results) {
   }
   add_key(part);
   for (const std::string& text : crowded) part.notes.push_back({text});
-  for (const std::string& text : notes_of(results)) part.notes.push_back({text});
+  for (const std::string& text : remarks_of(results)) part.notes.push_back({text});
   return part;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "colbench/cell/results.hpp"
 #include "common/report.hpp"
@@ -16,6 +17,9 @@ inline constexpr std::size_t kTableColumns = 120;  // unless a terminal has fewe
 // or was not measured, warnings, and how the run ended, below. `legend` adds a line for every column. Whole lines, each
 // with its newline. Pure.
 std::string table_report(const Results& results, tools::Style style, bool legend);
+
+// What stands below them: the reasons, numbered, warnings, and how the run ended.
+std::vector<tools::Note> notes_of(const Results& results);
 
 // For spreadsheets and data frames: a header line and a row for every cell. Times are in nanoseconds with at most one
 // decimal, bandwidths in bytes per second; what is not there is empty. Pure.

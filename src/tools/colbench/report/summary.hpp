@@ -65,8 +65,4 @@ struct Findings {
 };
 Findings findings_of(const Results& results);
 
-// The notes below tables other than the usual one. A line that begins with '#' for every warning, for every reason why
-// cells are invalid or were not measured, and for an early end. Empty if there is nothing to say. Pure.
-std::string notes_text(const Results& results, tools::Style style);
-
 }  // namespace col::colbench

@@ -18,7 +18,8 @@ using tools::Style;
 using tools::Tone;
 
 // "✘ [1]" beside every row that has the first reason.
-void add_marks(tools::Table& table, const Results& results, const std::vector<Reason>& reasons, Style style) {
+void add_marks(tools::Table& table, const Results& results, Style style) {
+  const std::vector<Reason> reasons = reasons_of(results);
   if (reasons.empty()) return;
   table.columns.push_back({});
   for (std::size_t i = 0; i < reasons.size(); ++i) {
@@ -41,26 +42,28 @@ tools::Note last_note(const Results& results) {
 
 }  // namespace
 
+std::vector<tools::Note> notes_of(const Results& results) {
+  std::vector<tools::Note> notes;
+  for (const auto& [text, measured, cells] : reasons_of(results))
+    notes.push_back({fmt::format("[{}] {} {}: {}", notes.size() + 1, tools::counted(cells.size(), "row"),
+                                 measured ? "invalid" : "not measured", text),
+                     measured ? Tone::bad : Tone::plain});
+  for (const std::string& warning : results.warnings) notes.push_back({warning, Tone::attention});
+  if (!results.ended_early.empty()) notes.push_back({"ended early: " + results.ended_early, Tone::bad});
+  notes.push_back(last_note(results));
+  return notes;
+}
+
 std::string table_report(const Results& results, Style style, bool legend) {
   constexpr std::size_t kMark = 2;  // "# "
-  tools::Part part{.lead = {{run_text(results)}}};
+  tools::Part part{.lead = {{run_text(results)}}, .notes = notes_of(results)};
   for (const std::string& line : {machine_text(results.machine, style.columns - kMark), shared_text(results)}) {
     if (!line.empty()) part.lead.push_back({line, Tone::faint});
   }
-  const std::vector<Reason> reasons = reasons_of(results);
   tools::Table& table = part.tables.emplace_back(table_of(results, terminal_columns(results, style), !style.utf8));
-  add_marks(table, results, reasons, style);
+  add_marks(table, results, style);
   table.legend = legend;
   table.elsewhere = "--json, --csv and --html have them";
-  for (std::size_t i = 0; i < reasons.size(); ++i) {
-    const auto& [text, measured, cells] = reasons[i];
-    part.notes.push_back({fmt::format("[{}] {} {}: {}", i + 1, tools::counted(cells.size(), "row"),
-                                      measured ? "invalid" : "not measured", text),
-                          measured ? Tone::bad : Tone::plain});
-  }
-  for (const std::string& warning : results.warnings) part.notes.push_back({warning, Tone::attention});
-  if (!results.ended_early.empty()) part.notes.push_back({"ended early: " + results.ended_early, Tone::bad});
-  part.notes.push_back(last_note(results));
   return report_text(part, style);
 }
 

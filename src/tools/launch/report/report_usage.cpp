@@ -8,7 +8,6 @@
 
 #include "common/table.hpp"
 #include "common/text.hpp"
-#include "launch/job/small_file.hpp"
 #include "launch/place/topology.hpp"
 #include "launch/report/rank_words.hpp"
 
@@ -123,8 +122,7 @@ std::vector<std::string> usage_lines(const JobStory& story, const ReportStyle& s
                                                 skew(ranks, all[0]), skew(ranks, all[1]))};
   const std::string table = tools::render_table(
       ranks.size() <= kMaxTableRanks ? rows_of_ranks(ranks, story.nodes > 1) : rows_of_extremes(ranks), style.text);
-  for (std::string_view rest = table; !rest.empty();)
-    lines.push_back(fmt::format("{}: {}", story.tool, take(rest, '\n')));
+  for (const std::string& line : tools::lines_of(table)) lines.push_back(fmt::format("{}: {}", story.tool, line));
   for (const std::string& line : lines_of_unbound(ranks, story.nodes > 1))
     lines.push_back(fmt::format("{}: {}", story.tool, line));
   return lines;

@@ -176,12 +176,7 @@ std::vector<std::string> slow_lines(const JobStory& story, tools::Style style) {
   }
   std::vector<std::string> lines;
   if (const auto slow = find_slow(story)) lines.push_back(slow->sentence);
-  const std::string table = tools::render_table(cells, style);
-  for (std::size_t at = 0; at < table.size();) {
-    const std::size_t end = table.find('\n', at);
-    lines.push_back(table.substr(at, end - at));
-    at = end + 1;
-  }
+  for (std::string& line : tools::lines_of(tools::render_table(cells, style))) lines.push_back(std::move(line));
   return lines;
 }
 

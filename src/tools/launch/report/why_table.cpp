@@ -98,13 +98,7 @@ std::vector<std::string> why_lines(const JobStory& story, const Why& found, tool
                      {awaited},
                      {tools::one_line(call, !style.utf8)}});
   }
-  std::string_view table = "";
-  const std::string text = tools::render_table(cells, style);
-  for (table = text; !table.empty();) {
-    const std::size_t end = table.find('\n');
-    lines.emplace_back(table.substr(0, end));
-    table.remove_prefix(end + 1);
-  }
+  for (std::string& line : tools::lines_of(tools::render_table(cells, style))) lines.push_back(std::move(line));
   if (rows.size() > kMaxRows)
     lines.push_back(fmt::format("and {} more", tools::counted(rows.size() - kMaxRows, "row")));
   for (const SilentNode& node : story.silent)

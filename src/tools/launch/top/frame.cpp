@@ -22,9 +22,9 @@ namespace {
 using tools::Tone;
 
 constexpr std::array<std::string_view, 6> kSortNames = {"interest", "rank", "calls", "waiting", "CPU", "RSS"};
-constexpr std::size_t kColumnGap = 2;          // between columns, as in render_table()
-constexpr std::size_t kLeastCallColumns = 10;  // columns of what may be cut
-constexpr std::size_t kLeastGroupColumns = 5;
+constexpr std::size_t kColumnGap = 2;          // between the parts of a line
+constexpr std::size_t kLeastCallColumns = 20;  // columns of what may be cut
+constexpr std::size_t kLeastGroupColumns = 10;
 constexpr std::size_t kMostHostColumns = 12;
 constexpr std::string_view kNoAnswer = "no answer";
 constexpr std::size_t kMostSentence = 3;  // lines
@@ -66,29 +66,6 @@ int urgency(const WaitGraph& graph, const Why& found, const std::vector<RankRate
       return 5;
   }
 }
-
-struct FrameColumn {
-  std::string title;
-  bool is_number = false;
-  int importance = 0;  // the least is left out first; 0: never
-  std::vector<tools::TextCell> cells;
-
-  std::size_t width() const {
-    std::size_t widest = tools::columns_of(title);
-    for (const tools::TextCell& cell : cells) widest = std::max(widest, tools::columns_of(cell.text));
-    return widest;
-  }
-  bool is_empty() const {
-    return std::ranges::all_of(cells, [](const tools::TextCell& cell) { return cell.text.empty(); });
-  }
-  void cut_to(std::size_t width, tools::Style style) {
-    for (tools::TextCell& cell : cells) {
-      if (tools::columns_of(cell.text) <= width) continue;
-      const std::size_t room = width - std::min(width, tools::columns_of(style.ellipsis()));
-      cell.text = std::string(tools::cut(cell.text, room)) + std::string(style.ellipsis());
-    }
-  }
-};
 
 std::string awaited_text(const WaitGraph& graph, std::size_t index) {
   std::vector<int> awaited;
@@ -132,44 +109,34 @@ class RankTable {
 
   std::vector<std::string> lines(const std::vector<std::size_t>& ranks) {
     make(ranks);
-    fit();
-    const std::size_t count = ranks.size();
-    std::vector<std::vector<tools::TextCell>> rows(count + 1);
-    for (const FrameColumn& column : columns_) {
-      const std::size_t width = column.width();
-      const auto put = [&](std::vector<tools::TextCell>& row, const std::string& text, Tone tone) {
-        const std::string left(column.is_number ? width - tools::columns_of(text) : 0, ' ');
-        row.push_back({text.empty() ? "" : left + text, tone});
-      };
-      put(rows[0], column.title, Tone::plain);
-      for (std::size_t i = 0; i < count; ++i) {
-        const tools::TextCell& cell = column.cells[i];
-        const bool is_old = rates_[ranks[i]].age.has_value();
-        put(rows[i + 1], cell.text, is_old && cell.tone == Tone::plain ? Tone::faint : cell.tone);
-      }
-    }
-    tools::Style style = options_.style;
-    style.columns = 0;  // it fits already
-    // What has colours cannot be cut.
-    style.colour = style.colour && total() <= options_.columns;
-    const std::string text = tools::render_table(rows, style);
-    std::vector<std::string> lines;
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = text.find('\n', at);
-      const std::string_view line = std::string_view(text).substr(at, end - at);
-      lines.emplace_back(style.colour ? line : tools::cut(line, options_.columns));
-      at = end + 1;
-    }
+    tools::Style style{.utf8 = options_.style.utf8, .columns = options_.columns};
+    std::vector<std::string> lines = tools::lines_of(tools::render_table(table_, style));
+    const bool fits =
+        std::ranges::all_of(lines, [&](const auto& line) { return tools::columns_of(line) <= options_.columns; });
+    style.colour = options_.style.colour;
+    if (fits) return tools::lines_of(tools::render_table(table_, style));
+    for (std::string& line : lines) line = tools::cut(line, options_.columns);  // what has colours cannot be cut
     return lines;
   }
 
  private:
+  // The column of the least importance is left out first, and those of importance 0 never. Empty ones are not there.
   template <class TextOf>
-  void add(const std::vector<std::size_t>& ranks, std::string title, bool is_number, int importance,
-           const TextOf& text_of) {
-    FrameColumn column{std::move(title), is_number, importance, {}};
-    for (const std::size_t i : ranks) column.cells.push_back(text_of(i));
-    if (!column.is_empty() || importance == 0) columns_.push_back(std::move(column));
+  void add(const std::vector<std::size_t>& ranks, std::string title, bool is_number, std::uint8_t importance,
+           const TextOf& text_of, std::size_t least = 0) {
+    constexpr std::uint8_t kMostImportance = 20;
+    tools::TextRow cells;
+    for (const std::size_t i : ranks) {
+      tools::TextCell& cell = cells.emplace_back(text_of(i));
+      if (rates_[i].age && cell.tone == Tone::plain) cell.tone = Tone::faint;
+    }
+    if (importance > 0 && std::ranges::all_of(cells, &std::string::empty, &tools::TextCell::text)) return;
+    table_.columns.push_back({.name = std::move(title),
+                              .number = is_number,
+                              .goes = importance == 0 ? std::uint8_t{0} : std::uint8_t(kMostImportance - importance),
+                              .least = least});
+    table_.rows.resize(cells.size());
+    for (std::size_t i = 0; i < cells.size(); ++i) table_.rows[i].push_back(std::move(cells[i]));
   }
 
   void make(const std::vector<std::size_t>& ranks) {
@@ -179,11 +146,10 @@ class RankTable {
       return [this, member, text](std::size_t i) { return tools::TextCell{text_of(rates_[i].*member, text)}; };
     };
     add(ranks, "rank", true, 0, [&](std::size_t i) { return plain(fmt::to_string(rank(i).rank)); });
-    if (story_.nodes > 1) {
-      add(ranks, "host", false, 7, [&](std::size_t i) { return plain(host_text(rank(i).host, options_.style)); });
-      if (!columns_.empty() && columns_.back().title == "host")
-        columns_.back().cut_to(kMostHostColumns, options_.style);
-    }
+    if (story_.nodes > 1)
+      add(ranks, "host", false, 7, [&](std::size_t i) {
+        return plain(tools::fitted(host_text(rank(i).host, options_.style), kMostHostColumns, options_.style));
+      });
     add(ranks, "pid", true, 3,
         [&](std::size_t i) { return plain(rank(i).status.pid != 0 ? fmt::to_string(rank(i).status.pid) : ""); });
     add(ranks, "state", false, 0, [&](std::size_t i) { return tools::TextCell{state(i), tone(i)}; });
@@ -192,14 +158,20 @@ class RankTable {
       return plain(since >= 0.5 ? tools::in_words(since) : "");
     });
     add(ranks, "waits for", false, 5, [&](std::size_t i) { return plain(awaited_text(graph_, i)); });
-    add(ranks, "call", false, 0, [&](std::size_t i) {
-      return plain(tools::one_line(call_text(rank(i), rates_[i].age.has_value()), !options_.style.utf8));
-    });
+    add(
+        ranks, "call", false, 0,
+        [&](std::size_t i) {
+          return plain(tools::one_line(call_text(rank(i), rates_[i].age.has_value()), !options_.style.utf8));
+        },
+        kLeastCallColumns);
     add(ranks, "label", false, 7,
         [&](std::size_t i) { return plain(tools::one_line(label_of(rank(i)), !options_.style.utf8)); });
-    add(ranks, "group", false, 6, [&](std::size_t i) {
-      return plain(rank(i).last ? tools::one_line(rank(i).last->group, !options_.style.utf8) : "");
-    });
+    add(
+        ranks, "group", false, 6,
+        [&](std::size_t i) {
+          return plain(rank(i).last ? tools::one_line(rank(i).last->group, !options_.style.utf8) : "");
+        },
+        kLeastGroupColumns);
     add(ranks, "calls/s", true, 12, number(&RankRates::calls, count_text));
     add(ranks, "wait", true, 13, number(&RankRates::waiting, share_text));
     add(ranks, "data/s", true, 9, number(&RankRates::bytes, bytes_text));
@@ -231,53 +203,12 @@ class RankTable {
     }
   }
 
-  std::size_t total() const {
-    std::size_t width = kColumnGap * (columns_.size() - 1);
-    for (const FrameColumn& column : columns_) width += column.width();
-    return width;
-  }
-
-  FrameColumn* named(std::string_view title) {
-    const auto found = std::ranges::find(columns_, title, &FrameColumn::title);
-    return found != columns_.end() ? &*found : nullptr;
-  }
-
-  // Cuts calls and groups as long as something of them is left, and leaves out columns before that.
-  void fit() {
-    const auto shrink = [&](std::string_view title, std::size_t least) {
-      FrameColumn* const column = named(title);
-      if (column == nullptr || total() <= options_.columns) return;
-      const std::size_t over = total() - options_.columns, width = column->width();
-      column->cut_to(std::max(width - std::min(width, over), std::min(width, least)), options_.style);
-    };
-    const auto least_total = [&] {
-      std::size_t width = total();
-      if (const FrameColumn* call = named("call"))
-        width -= call->width() - std::min(call->width(), 2 * kLeastCallColumns);
-      if (const FrameColumn* group = named("group"))
-        width -= group->width() - std::min(group->width(), 2 * kLeastGroupColumns);
-      return width;
-    };
-    while (least_total() > options_.columns) {
-      auto least = columns_.end();
-      for (auto column = columns_.begin(); column != columns_.end(); ++column) {
-        if (column->importance > 0 && (least == columns_.end() || column->importance < least->importance))
-          least = column;
-      }
-      if (least == columns_.end()) break;
-      columns_.erase(least);
-    }
-    shrink("call", 2 * kLeastCallColumns);
-    shrink("group", kLeastGroupColumns);
-    shrink("call", kLeastCallColumns);
-  }
-
   const JobStory& story_;
   const WaitGraph& graph_;
   const Why& found_;
   const std::vector<RankRates>& rates_;
   const FrameOptions& options_;
-  std::vector<FrameColumn> columns_;
+  tools::Table table_{.elsewhere = ""};
 };
 
 // "480 waiting, 9 computing".
@@ -296,16 +227,6 @@ std::string states_text(const WaitGraph& graph, const std::vector<RankRates>& ra
   std::string text;
   for (const auto& [state, count] : counts) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, state);
   return text;
-}
-
-std::vector<std::string> lines_of(std::string_view text) {
-  std::vector<std::string> lines;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    lines.emplace_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
 }
 
 // What the job is, and below it what its ranks wait for, if somebody is missing.
@@ -337,7 +258,7 @@ std::vector<std::string> head_of(const WaitGraph& graph, const Why& found, const
     return lines;
   }
   const std::string sentence = tools::one_line(found.sentence, !options.style.utf8);
-  std::vector<std::string> wrapped = lines_of(tools::wrapped(sentence, options.columns));
+  std::vector<std::string> wrapped = tools::lines_of(tools::wrapped(sentence, options.columns));
   if (options.lines > 0 && wrapped.size() > kMostSentence) wrapped.resize(kMostSentence);
   const Tone tone = found.seconds >= options.patience ? Tone::bad : Tone::attention;
   for (std::string& line : wrapped)
