@@ -185,6 +185,20 @@ TEST_CASE("fault job: ranks see an environment of their own, whatever launcher s
   CHECK(end.ranks[1].output.find("0 1 2 3 0\n") != std::string::npos);
 }
 
+TEST_CASE("fault job: a variable is there once, as the drill has it", "[colcheck]") {
+  const Setting setting("COL_CMA", "off");
+  const std::string all =
+      run_one(
+          {.ranks = 1, .program = "/usr/bin/env", .environment = {"COL_STORE=file:///dev/null/store", "COL_CMA=on"}})
+          .output;
+  INFO(all);
+  for (const std::string& own : {std::string("COL_STORE=file:///dev/null/store\n"), std::string("COL_CMA=on\n")}) {
+    CHECK(all.find(own) != std::string::npos);
+    const std::string name = own.substr(0, own.find('=') + 1);
+    CHECK(all.find(name) == all.rfind(name));
+  }
+}
+
 TEST_CASE("fault job: it works for a caller that ignores SIGCHLD", "[colcheck]") {
   struct sigaction before {};
   struct sigaction ignored {};

@@ -29,7 +29,7 @@ constexpr Codes kNoRoom = any_of(ErrorCode::resource, ErrorCode::io);
 
 // Ranks give up nearly at once, and the first takes the others along.
 constexpr double kAlmost = 0.9;
-constexpr Duration kPatient = seconds(5), kHangTimeout = seconds(30), kHangLimit = seconds(40);
+constexpr Duration kHangTimeout = seconds(30), kHangLimit = seconds(40);
 // More than enough for one group of four; not for thirty; for whatever there is.
 constexpr std::size_t kSmallBytes = 64 << 10, kFewGroupsBytes = 4 << 20, kRoomyBytes = 64 << 20;
 
@@ -268,8 +268,7 @@ std::vector<Drill> table_of_drills() {
        .ways = {{.variant = 0,
                  .calls = 2,
                  .fault = "stop:rank={odd},op=2,step={step}",
-                 .script = {await(kOdd, "stopped"), pause(milliseconds(400)), strike(kOdd, SIGCONT)},
-                 .timeout = kPatient},
+                 .script = {await(kOdd, "stopped"), pause(milliseconds(400)), strike(kOdd, SIGCONT)}},
                 waited_for(
                     {.variant = 1,
                      .fault = "stop:rank={odd},op=2,step={step}",

@@ -163,19 +163,23 @@ Job::~Job() {
 }
 
 std::vector<std::string> Job::environment_of(int rank) const {
-  std::vector<std::string> all = spec_.environment;  // of two of one name, the first counts
-  const auto set = [&all](std::string_view name, const auto& value) {
-    all.push_back(fmt::format("{}={}", name, value));
+  std::vector<std::string> all = spec_.environment;
+  // Each name once: of two, some programs on the way to the rank take the first, others the last.
+  const auto add = [&all](std::string_view variable) {
+    const std::string_view name = variable.substr(0, variable.find('=') + 1);
+    if (std::ranges::none_of(all, [&](const std::string& known) { return known.starts_with(name); }))
+      all.emplace_back(variable);
   };
-  set("TMPDIR", directory_.path() + "/tmp");
-  for (const char* const name : {"COL_RANK", "COL_LOCAL_RANK"}) set(name, rank);
-  for (const char* const name : {"COL_WORLD_SIZE", "COL_LOCAL_WORLD_SIZE"}) set(name, spec_.ranks);
-  set("COL_JOB_ID", id_);
-  set("COL_STORE", "file://" + store_directory());
-  set("COL_TIMEOUT", fmt::format("{}ms", std::chrono::duration_cast<milliseconds>(spec_.timeout).count()));
+  add("TMPDIR=" + directory_.path() + "/tmp");
+  for (const char* const name : {"COL_RANK", "COL_LOCAL_RANK"}) add(fmt::format("{}={}", name, rank));
+  for (const char* const name : {"COL_WORLD_SIZE", "COL_LOCAL_WORLD_SIZE"})
+    add(fmt::format("{}={}", name, spec_.ranks));
+  add("COL_JOB_ID=" + id_);
+  add("COL_STORE=file://" + store_directory());
+  add(fmt::format("COL_TIMEOUT={}ms", std::chrono::duration_cast<milliseconds>(spec_.timeout).count()));
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
-    if (is_kept(text.substr(0, text.find('=')))) all.emplace_back(text);
+    if (is_kept(text.substr(0, text.find('=')))) add(text);
   }
   return all;
 }
