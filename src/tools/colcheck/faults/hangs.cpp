@@ -183,11 +183,19 @@ class Doer {
   std::vector<Work> works_;
 };
 
-// What a GPU has started, it does whether its rank waits for it or not; and thousands of calls take stand-ins too long.
-bool can_hang(const Hang& hang, const std::string& backend) {
-  return !tools::moves_device_memory(backend) ||
-         (hang.cause != Cause::not_waited && hang.deeds.front().op != Op::calls);
-}
+struct Planned {
+  Primitive primitive = Primitive::barrier;
+  std::uint64_t variant = 0;
+  bool asynchronous = false;
+
+  const Hang* row() const { return variant < kFirstHang ? nullptr : &hangs()[variant - kFirstHang]; }
+  // What a GPU has started, it does whether its rank waits for it or not; in a tangle, such ranks wait in no call of
+  // col's; and thousands of calls take stand-ins too long.
+  bool hangs_over(const std::string& backend) const {
+    if (!tools::moves_device_memory(backend)) return true;
+    return row() != nullptr ? row()->cause != Cause::not_waited && row()->deeds.front().op != Op::calls : variant != 3;
+  }
+};
 
 }  // namespace
 
@@ -207,11 +215,6 @@ void do_part(const Hang& hang, Group& world, Device::Type device) {
 // Each primitive with a rank that stays away, blocking and not; and each row. A few of them are drawn, or all in a full
 // run.
 void add_hangs(const Selection& selection, std::vector<Case>& all) {
-  struct Planned {
-    Primitive primitive = Primitive::barrier;
-    std::uint64_t variant = 0;
-    bool asynchronous = false;
-  };
   std::vector<Planned> planned;
   for (int number = 0; number < kPrimitiveCount; ++number) {
     planned.push_back({Primitive(number)});
@@ -231,9 +234,8 @@ void add_hangs(const Selection& selection, std::vector<Case>& all) {
   for (std::size_t i = 0; i < planned.size(); ++i) {
     for (std::size_t backend = 0; backend < backends.size(); ++backend) {
       if (!full && i % backends.size() != backend) continue;
-      if (planned[i].variant >= kFirstHang && !can_hang(hangs()[planned[i].variant - kFirstHang], backends[backend]))
-        continue;
-      const int ranks = planned[i].variant >= kFirstHang ? 3 : sizes[all.size() % sizes.size()];
+      if (!planned[i].hangs_over(backends[backend])) continue;
+      const int ranks = planned[i].row() != nullptr ? 3 : sizes[all.size() % sizes.size()];
       Case c = drawn_case("why", backends[backend], ranks, planned[i].primitive, mix(selection.seed, all.size()));
       c.variant = planned[i].variant;
       c.asynchronous = planned[i].asynchronous;
