@@ -28,6 +28,8 @@ COL_RANK=9 COL_WORLD_SIZE=4 refused "COL_RANK=9" --quick
 expect 2 "$COLCHECK" --np 2 --algo rign
 complains "did you mean 'ring'"
 [ "$(wc -l <"$err")" = 1 ] || fail "more than a line"
+# Without a stdout it checks all the same; no file or pipe of its own takes that place.
+"$COLCHECK" --only plans --np 2 >&- 2>"$err" || fail "exit code $? with stdout closed: $(cat "$err")"
 export CUDA_VISIBLE_DEVICES=  # no GPU
 expect 77 "$COLCHECK" --device cuda
 complains "skipped"

@@ -37,6 +37,7 @@
 #include "common/write_file.hpp"
 #include "core/clock/clock.hpp"
 #include "launch/own_ranks.hpp"
+#include "launch/processes/descriptors.hpp"
 #include "launch/processes/signals.hpp"
 
 namespace col::colcheck {
@@ -115,8 +116,8 @@ Results facts(const ContextSpec& spec, const Options& options, const std::string
 std::string opening_line(const Results& results) {
   const std::string world = results.world_size == 1 ? "1 rank" : fmt::format("{} ranks", results.world_size);
   const std::string origin = results.launcher == "colcheck" ? " of its own" : ", started by " + results.launcher;
-  return fmt::format("colcheck {}: one world of {}{}, on {} ({} CPUs); {}, seed {:#x}", results.version, world,
-                     origin, results.host, results.cpus, results.effort, results.seed);
+  return fmt::format("colcheck {}: one world of {}{}, on {} ({} CPUs); {}, seed {:#x}", results.version, world, origin,
+                     results.host, results.cpus, results.effort, results.seed);
 }
 
 void say(const std::string& text) {
@@ -167,8 +168,7 @@ int lead_world(Context& context, tools::Coordinator& ranks, const Options& optio
   const auto start = core::Clock::now();
   Results results = facts(context.spec(), options, command);
   Progress progress(options.progress ? screen.progress_fd : -1, screen.columns, screen.utf8);
-  Lead lead(context, ranks,
-            {.timeout = options.timeout, .on_case = [&](const Case& c) { progress.begin(c); }});
+  Lead lead(context, ranks, {.timeout = options.timeout, .on_case = [&](const Case& c) { progress.begin(c); }});
   say(opening_line(results));
   if (options.self_test) return run_self_test(lead, context.spec(), results.seed);
   RunListener listener{.on_planned = [&](std::size_t total) { progress.plan(total); },
@@ -242,7 +242,9 @@ int run(const std::vector<std::string>& arguments, std::span<char> title) {
     if (is_about_gpus(options)) {
       const std::string why = tools::why_no_gpus();
       if (!why.empty()) {
-        std::fprintf(stderr, "colcheck: skipped: no CUDA device can be checked: %s\n", why.c_str());
+        std::fprintf(stderr,
+                     "colcheck: skipped: no CUDA device can be checked: %s; leave --device out to check the rest\n",
+                     why.c_str());
         return tools::exit_code::kSkipped;
       }
     }
@@ -275,6 +277,7 @@ int main(int argc, char** argv) {
   using namespace col::colcheck;
   namespace exit_code = col::tools::exit_code;
   if (argc < 1) return exit_code::kUsage;
+  col::launch::ensure_standard_descriptors();
   try {
     return run({argv + 1, argv + argc}, {argv[0], argv[argc - 1] + std::strlen(argv[argc - 1]) + 1});
   } catch (const UsageError& error) {

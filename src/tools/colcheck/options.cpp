@@ -83,8 +83,7 @@ Names required_of(const std::string& option, const std::string& text) {
   Names names = backends();
   names.insert(names.end(), {"cpu", "cuda"});
   Names required = list_of(option, text);
-  check_names(option, "backend or device", required, names,
-              "write some of shm,gloo,hosts,ucx,hosts_ucx,nccl,cpu,cuda");
+  check_names(option, "backend or device", required, names, "write some of shm,gloo,hosts,ucx,hosts_ucx,nccl,cpu,cuda");
   return required;
 }
 
@@ -217,10 +216,9 @@ void check_combinations(const tools::Values& values) {
   for (const tools::OptionRow& row : values.rows()) {
     if (!row.group.empty() && !row.is_named("--list")) all.push_back(row.all_names().front());
   }
-  const Exclusion exclusions[] = {
-      {"--list", "--list only prints", all},
-      {"--repro", "--repro runs the one case that its token describes", selecting},
-      {"--self-test", "--self-test has cases and a backend of its own", planted}};
+  const Exclusion exclusions[] = {{"--list", "--list only prints", all},
+                                  {"--repro", "--repro runs the one case that its token describes", selecting},
+                                  {"--self-test", "--self-test has cases and a backend of its own", planted}};
   for (const auto& [option, reason, others] : exclusions) {
     const tools::Given* other = values.has(option) ? values.first_of(others) : nullptr;
     if (other != nullptr) throw UsageError("{}; leave out {}", reason, other->said_as);

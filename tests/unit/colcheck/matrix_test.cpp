@@ -173,8 +173,7 @@ TEST_CASE("failures: one line each, with the smallest case and how to run it", "
         Cells{"✘ exact,backend=shm,np=3,coll=scan,seed=0x1: rank 2: byte 3 is wrong",
               "✘ exact,backend=shm,np=3,coll=scan,seed=0x2: the ranks differ",
               "  smallest: exact,backend=shm,np=2,coll=scan,algo=file:it's: byte 0; run: colcheck --repro "
-              "'exact,backend=shm,np=2,coll=scan,algo=file:it'\\''s'",
-              "to run one of them alone: colcheck --repro 'TOKEN'"});
+              "'exact,backend=shm,np=2,coll=scan,algo=file:it'\\''s'"});
 }
 
 TEST_CASE("failures: the first 50, and how many more there are", "[colcheck]") {
@@ -182,7 +181,7 @@ TEST_CASE("failures: the first 50, and how many more there are", "[colcheck]") {
   for (std::uint64_t seed = 1; seed <= 1250; ++seed)
     results.cases.push_back(failed("shm", Primitive::scan, 0, "x", seed));
   const auto lines = lines_of(failure_lines(results, kPlain));
-  REQUIRE(lines.size() == 52);
+  REQUIRE(lines.size() == 51);
   CHECK(lines[49].starts_with("✘ exact,backend=shm,np=3,coll=scan,seed=0x32: "));
   CHECK(lines[50] == "… and 1,200 more (see --json)");
   results.cases.resize(50);
@@ -196,13 +195,36 @@ TEST_CASE("report: reasons of skips, what ended the run, and the sum", "[colchec
   results.cases.push_back(skipped("gloo", Primitive::scan, "needs 4 GiB", 5));
   results.ended_early = "rank 3 was killed\nby SIGKILL";
   const auto lines = lines_of(terminal_report(results, kPlain));
-  REQUIRE(lines.size() > 4);
-  CHECK(Cells(lines.end() - 4, lines.end()) ==
-        Cells{"– 2 skipped: needs 4 GiB", "– 1 skipped: rare",
-              "✘ ended before all was tried: rank 3 was killed by SIGKILL",
+  REQUIRE(lines.size() > 6);
+  CHECK(Cells(lines.end() - 6, lines.end()) ==
+        Cells{"✘ ended before all was tried: rank 3 was killed by SIGKILL",
               fmt::format("{} cases passed, 0 failed, 3 skipped, all of nccl skipped (a skip is not a pass) in 14.2 s; "
                           "seed 0x1f",
-                          kAllGoodCases)});
+                          kAllGoodCases),
+              "– all of nccl skipped: there is no libnccl.so.2", "– 2 skipped: needs 4 GiB", "– 1 skipped: rare",
+              "the same cases again: colcheck --quick --seed 0x1f"});
+}
+
+TEST_CASE("report: the last line repeats the first failure, or all cases", "[colcheck]") {
+  Results results = good_run();
+  CHECK(again_line(results, kPlain) == "the same cases again: colcheck --quick --seed 0x1f\n");
+  results.command = "colcheck --seed 0x1f --np 2";
+  CHECK(again_line(results, kPlain) == "the same cases again: colcheck --seed 0x1f --np 2\n");
+  results.cases.push_back(failed("gloo", Primitive::scan, 2, "wrong", 7));
+  results.cases.push_back(failed("shm", Primitive::scan, 2, "wrong", 8));
+  const std::string report = terminal_report(results, kPlain);
+  CHECK(report.ends_with("\nthe first failure alone: colcheck --repro 'exact,backend=gloo,np=3,coll=scan,seed=0x7'"));
+  results.cases[results.cases.size() - 2].smallest_token = "exact,backend=gloo,np=2,coll=scan,seed=0x7";
+  CHECK(again_line(results, kPlain).ends_with("colcheck --repro 'exact,backend=gloo,np=2,coll=scan,seed=0x7'\n"));
+}
+
+TEST_CASE("report: of many reasons of skips, the most frequent, and how many more", "[colcheck]") {
+  Results results = good_run();
+  for (int i = 0; i < 9; ++i) results.cases.push_back(skipped("shm", Primitive::scan, fmt::format("reason {}", i), 3));
+  const auto lines = lines_of(left_out_lines(results, tally(results), kPlain));
+  REQUIRE(lines.size() == 7);
+  CHECK(lines[5] == "– 1 skipped: reason 4");
+  CHECK(lines[6] == "… and 4 more reasons (see --json)");
 }
 
 TEST_CASE("report: the sum has thousands apart, and one case is one", "[colcheck]") {
@@ -222,7 +244,7 @@ TEST_CASE("report: one case run again needs no tables", "[colcheck]") {
   results.effort = "repro";
   results.cases = {failed("shm", Primitive::scan, 1, "wrong")};
   const auto lines = lines_of(terminal_report(results, kPlain));
-  REQUIRE(lines.size() == 2);
+  REQUIRE(lines.size() == 3);  // with that on nccl, which is skipped
   CHECK(lines[0] == "✘ exact,backend=shm,np=3,coll=scan,seed=0x1: rank 1: wrong");
   CHECK(lines[1].starts_with("0 cases passed, 1 failed"));
 }

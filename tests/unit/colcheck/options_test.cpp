@@ -177,8 +177,7 @@ TEST_CASE("options: names that do not exist, with the nearest that does", "[colc
   CHECK(complaint({"--backend", "shm,mpi-rma"}) ==
         "--backend: there is no backend 'mpi-rma'; write all, or some of shm,gloo,hosts,ucx,hosts_ucx,nccl");
   CHECK(complaint({"--backend", "shm,"}) == "--backend takes names with single commas between them, not 'shm,'");
-  CHECK(complaint({"--require", "cudda"}) ==
-        "--require: there is no backend or device 'cudda'; did you mean 'cuda'?");
+  CHECK(complaint({"--require", "cudda"}) == "--require: there is no backend or device 'cudda'; did you mean 'cuda'?");
   CHECK(complaint({"--require", ",cuda"}) == "--require takes names with single commas between them, not ',cuda'");
   CHECK(complaint({"--device", "gpu"}) == "--device takes all, cpu or cuda, not 'gpu'");
   CHECK(complaint({"--only", "exat"}) == "--only: there is no property 'exat'; did you mean 'exact'?");

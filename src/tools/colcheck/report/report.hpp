@@ -21,14 +21,14 @@ std::string property_table(const Tally& tally, tools::Style style);
 // "✘ TOKEN: rank 2: what is wrong" and, where one was found, the smallest case that fails too. The first 50 failures.
 std::string failure_lines(const Results& results, tools::Style style);
 
-// "– 3 skipped: why".
-std::string skip_lines(const Tally& tally, tools::Style style);
-
 // The ranks' GPUs, and the NCCL; empty if no case was about GPUs.
 std::string gpu_lines(const Results& results, tools::Style style);
 
-// "2,412 cases passed, 0 failed, 3 skipped, all of nccl skipped (a skip is not a pass) in 14.2 s; seed 0x1f".
+// The last lines: "2,412 cases passed, 0 failed, 3 skipped, all of nccl skipped (a skip is not a pass) in 14.2 s; seed
+// 0x1f"; "– all of nccl skipped: why", "– 3 skipped: why"; how to repeat the first failure, or else all cases.
 std::string summary_line(const Results& results);
+std::string left_out_lines(const Results& results, const Tally& tally, tools::Style style);
+std::string again_line(const Results& results, tools::Style style);
 
 // One case when it ends, for --verbose: "✔ TOKEN", "✘ TOKEN: rank 2: what is wrong", "– TOKEN: why it was skipped".
 // Without a newline.

@@ -42,7 +42,7 @@ struct Results {
   int cpus = 1;
   std::string effort;  // "quick", "full", "soak", "repro"
   std::uint64_t seed = 0;
-  std::string started;      // ISO 8601, UTC
+  std::string started;  // ISO 8601, UTC
   double seconds = 0;
   std::vector<UsedBackend> backends;  // those used
   std::vector<RankGpu> gpus = {};     // by rank; empty when no case was about GPUs

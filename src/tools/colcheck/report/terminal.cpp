@@ -13,8 +13,14 @@ namespace col::colcheck {
 namespace {
 
 constexpr std::size_t kMostFailureLines = 50;
-constexpr std::size_t kMostReasons = 20;
+constexpr std::size_t kMostReasons = 5;
 constexpr std::size_t kMostReasonsOfCell = 3;
+
+// A sentence in lines of the terminal, if there is one.
+std::string sentence(const std::string& text, tools::Style style) {
+  const std::string line = tools::one_line(text, !style.utf8);
+  return style.columns == 0 ? line : tools::wrapped(line, style.columns, 0, 2);
+}
 
 // Numbered in the order of their first use.
 class Notes {
@@ -27,9 +33,8 @@ class Notes {
   }
   std::string lines(tools::Style style) const {
     std::string lines;
-    for (std::size_t i = 0; i < texts_.size(); ++i) {
-      lines += fmt::format("[{}] {}\n", i + 1, tools::one_line(texts_[i], !style.utf8));
-    }
+    for (std::size_t i = 0; i < texts_.size(); ++i)
+      lines += sentence(fmt::format("[{}] {}", i + 1, texts_[i]), style) + "\n";
     return lines;
   }
 
@@ -172,16 +177,18 @@ std::string failure_lines(const Results& results, tools::Style style) {
     text +=
         fmt::format("{} and {} more (see --json)\n", style.ellipsis(), tools::grouped(failures - kMostFailureLines));
   }
-  if (failures > 0 && results.effort != "repro") text += "to run one of them alone: colcheck --repro 'TOKEN'\n";
   return text;
 }
 
-std::string skip_lines(const Tally& tally, tools::Style style) {
+std::string left_out_lines(const Results& results, const Tally& tally, tools::Style style) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(tally.skips.size(), kMostReasons); ++i) {
-    text += fmt::format("{} {} skipped: {}\n", style.not_run(), tools::grouped(tally.skips[i].count),
-                        tools::one_line(tally.skips[i].text, !style.utf8));
-  }
+  const auto add = [&](const std::string& what) {
+    text += sentence(fmt::format("{} {}", style.not_run(), what), style) + "\n";
+  };
+  for (const auto& [name, why] : results.unavailable) add(fmt::format("all of {} skipped: {}", name, why));
+  for (const std::string& limit : results.limits) add(limit);
+  for (std::size_t i = 0; i < std::min(tally.skips.size(), kMostReasons); ++i)
+    add(fmt::format("{} skipped: {}", tools::grouped(tally.skips[i].count), tally.skips[i].text));
   if (tally.skips.size() > kMostReasons) {
     text += fmt::format("{} and {} (see --json)\n", style.ellipsis(),
                         tools::counted(tally.skips.size() - kMostReasons, "more reason"));
@@ -210,6 +217,19 @@ std::string summary_line(const Results& results) {
                      results.seed);
 }
 
+std::string again_line(const Results& results, tools::Style style) {
+  if (results.effort == "repro") return {};
+  const auto first = std::ranges::find(results.cases, Finding::Verdict::fail, &CaseResult::verdict);
+  if (first != results.cases.end()) {
+    const std::string token = first->smallest_token.empty() ? token_of(first->c) : first->smallest_token;
+    return "the first failure alone: colcheck --repro " + tools::one_line(tools::shell_quoted(token), !style.utf8) +
+           "\n";
+  }
+  const bool has_seed = results.command.find("--seed") != std::string::npos;
+  return fmt::format("the same cases again: {}{}\n", tools::one_line(results.command, !style.utf8),
+                     has_seed ? "" : fmt::format(" --seed {:#x}", results.seed));
+}
+
 std::string result_line(const CaseResult& result, bool utf8) {
   const tools::Style style{.utf8 = utf8};
   const std::string_view mark = result.verdict == Finding::Verdict::pass   ? style.pass()
@@ -225,14 +245,14 @@ std::string terminal_report(const Results& results, tools::Style style) {
     text += support_matrix(results, counts, style) + "\n";
     if (!counts.properties.empty()) text += property_table(counts, style) + "\n";
   }
-  text += failure_lines(results, style) + skip_lines(counts, style);
-  for (const std::string& limit : results.limits)
-    text += fmt::format("{} {}\n", style.not_run(), tools::one_line(limit, !style.utf8));
+  text += failure_lines(results, style);
   if (!results.ended_early.empty()) {
     text += fmt::format("{} ended before all was tried: {}\n", tools::toned(style.fail(), tools::Tone::bad, style),
                         tools::one_line(results.ended_early, !style.utf8));
   }
-  return text + summary_line(results);
+  text += summary_line(results) + "\n" + left_out_lines(results, counts, style) + again_line(results, style);
+  text.pop_back();  // whoever prints it ends the line
+  return text;
 }
 
 }  // namespace col::colcheck
