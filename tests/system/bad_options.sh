@@ -55,6 +55,11 @@ try "colrun.conf:2: unknown option 'max-restart'; did you mean 'max-restarts'\\?
 COLRUN_CONFIG=$work/none try "cannot read '.*/none': No such file or directory" -n 2
 printf 'a\nb slots=x\n' >"$work/hosts"
 try 'hosts:2: slots= takes a whole number' --hostfile "$work/hosts"
+try "cannot read '.*/missing': No such file or directory; check the path" --hostfile "$work/missing"
+try "cannot read '$work': Is a directory; name a file in it" --hostfile "$work"
+try "cannot read '.*': it is no text: there is a NUL byte in it; is it the right file\\?" --hostfile /bin/true
+: >"$work/empty"
+try 'empty names no host; write one a line' --hostfile "$work/empty"
 try "cannot read '.*/none': No such file or directory" --env-file "$work/none"
 # A variable that nobody knows is no reason not to run.
 COLRUN_BOGUS=1 expect_exit 0 "$COLRUN" -n 1 true

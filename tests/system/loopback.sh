@@ -38,6 +38,17 @@ works() { # LINES MASTER_ADDR
 works "$six" ::1
 works "$four" 127.0.0.1
 
+# The nodes' port is that of another program.
+with 'ip link set lo up' python3 - "$COLRUN" >"$out" 2>"$err" <<'P'
+import socket, subprocess, sys
+with socket.create_server(("127.0.0.1", 29555)):
+    words = "-n 1 --nnodes 2 --rdzv-endpoint 127.0.0.1:29555 --rdzv-timeout 3s true"
+    print(subprocess.run([sys.argv[1], *words.split()], stdin=subprocess.DEVNULL).returncode)
+P
+expect_in "$out" '^125$'
+expect_lines "$err" 1
+expect_in "$err" '^colrun: cannot join the job at 127.0.0.1:29555: .*name a free port by --rdzv-endpoint HOST:PORT'
+
 # Memory is shared without any network.
 with "$none" timeout 30 "$COLRUN" -n 2 "$HELLO" >"$out" 2>"$err"
 code=$?

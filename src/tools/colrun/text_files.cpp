@@ -32,6 +32,13 @@ constexpr std::string_view kSpace = " \t\r";
   throw UsageError("cannot read '{}': {}", path, why);
 }
 
+[[noreturn]] void cannot_read(const std::string& path, int error) {
+  cannot_read(path, fmt::format("{}; {}", strerror(error),
+                                error == EISDIR   ? "name a file in it"
+                                : error == EACCES ? "see its permissions"
+                                                  : "check the path"));
+}
+
 // Until there is something to read, or the end.
 void wait_for(int fd, Clock::time_point deadline, const std::string& path) {
   pollfd event{fd, POLLIN, 0};
@@ -40,7 +47,7 @@ void wait_for(int fd, Clock::time_point deadline, const std::string& path) {
     if (left <= Duration::zero()) cannot_read(path, fmt::format("no end of it after {} s", kLongest.count()));
     const int ready = core::poll_for({&event, 1}, left);
     if (ready > 0) return;
-    if (ready < 0 && errno != EINTR) cannot_read(path, strerror(errno));
+    if (ready < 0 && errno != EINTR) cannot_read(path, errno);
   }
 }
 
@@ -71,7 +78,7 @@ launch::HostSpec parse_line(const std::string& line, const std::string& place) {
 
 std::string read_text(const std::string& path) {
   const tools::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) cannot_read(path, strerror(errno));
+  if (!file) cannot_read(path, errno);
   const auto deadline = Clock::now() + kLongest;
   std::string text;
   std::array<char, 16384> piece;
@@ -80,11 +87,12 @@ std::string read_text(const std::string& path) {
     const ssize_t got = ::read(file.get(), piece.data(), piece.size());
     if (got == 0) break;
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    if (got < 0) cannot_read(path, strerror(errno));
+    if (got < 0) cannot_read(path, errno);
     text.append(piece.data(), static_cast<std::size_t>(got));
-    if (text.size() > kMostBytes) cannot_read(path, "it is larger than 1 MiB");
+    if (text.size() > kMostBytes) cannot_read(path, "it is larger than 1 MiB; is it the right file?");
   }
-  if (text.find('\0') != std::string::npos) cannot_read(path, "it is no text: there is a NUL byte in it");
+  if (text.find('\0') != std::string::npos)
+    cannot_read(path, "it is no text: there is a NUL byte in it; is it the right file?");
   return text;
 }
 

@@ -74,10 +74,10 @@ TEST_CASE("files: variables may be quoted and exported, and nothing is expanded"
 
 TEST_CASE("files: what cannot be read is an error that says why", "[colrun]") {
   const auto error = [](const std::string& path) { return wrong([&] { read_text(path); }); };
-  CHECK(error("/does/not/exist") == "cannot read '/does/not/exist': No such file or directory");
-  CHECK(error("/") == "cannot read '/': Is a directory");
+  CHECK(error("/does/not/exist") == "cannot read '/does/not/exist': No such file or directory; check the path");
+  CHECK(error("/") == "cannot read '/': Is a directory; name a file in it");
   const File nul(std::string("a\0b", 3));
-  CHECK_THAT(error(nul.path()), Contains("NUL byte"));
+  CHECK_THAT(error(nul.path()), Contains("NUL byte") && Contains("is it the right file?"));
   const File large(std::string((std::size_t{1} << 20) + 1, 'x'));
   CHECK_THAT(error(large.path()), Contains("larger than 1 MiB"));
   const File most(std::string(std::size_t{1} << 20, 'x'));

@@ -225,7 +225,10 @@ std::string OtherNodes::describe_lost(const LinkEvent& event, bool had_started) 
   if (event.kind == LinkEvent::Kind::refused)
     return fmt::format("the job at {} refuses this node: {}", meeting_place_, event.why);
   if (!had_started)
-    return fmt::format("cannot join the job at {}: {}; is it a colrun that answers there?", meeting_place_, event.why);
+    return fmt::format(
+        "cannot join the job at {}: {}; if no colrun answers there, name a free port by --rdzv-endpoint HOST:PORT, on "
+        "all nodes",
+        meeting_place_, event.why);
   return fmt::format(
       "lost the connection to the job at {} ({}), so the ranks of host {} were ended: the other host is "
       "dead or frozen, its colrun was killed, or the network between the two is cut; look there first",
