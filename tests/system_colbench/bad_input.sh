@@ -24,7 +24,7 @@ refused "name a file that can be written" allreduce --html /nowhere/page.html
 refused "name a file that can be written" allreduce --plot /nowhere/curves.svg
 refused "name a file that can be written" tune allreduce -o /nowhere/table.json
 refused "a drawing is SVG; end its name with .svg" allreduce --plot curves.png
-refused "did you mean 'ring'" allreduce --size 1K --algo rign
+refused "did you mean 'ring'" allreduce --size 1K --algo rign -q  # only ranks know it
 refused "unknown backend" allreduce --backend smh
 refused "no files /nowhere/a.json and /nowhere/b.json" compare /nowhere/a.json /nowhere/b.json
 refused "no file /nowhere/b.json" compare "$0" /nowhere/b.json
@@ -46,7 +46,9 @@ refused "a process for each rank; write --ranks 8 --device cuda" allreduce -g 8
 refused "ranks" simulate allreduce --ranks none
 refused 'suite is gone; `colbench allreduce --algo auto,ps_central,ps_sharded` compares' suite ps
 refused 'bisect is gone; `colbench bidirectional --groups bisect` measures' bisect -n 4
-refused "file:" allreduce --size 1K --algo file:/nowhere/plan.json
+refused "for a size write --size 32M" allreduce 32M
+refused "for several collectives write allreduce,broadcast" allreduce broadcast
+refused "file:" allreduce --size 1K --algo file:/nowhere/plan.json -q
 export CUDA_VISIBLE_DEVICES=  # no GPU
 expect 77 "$COLBENCH" allreduce --backend nccl
 complains "skipped"

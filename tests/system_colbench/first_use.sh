@@ -17,7 +17,8 @@ says "bidirectional"
 says "barrier"
 says "2 launches"
 says "no interval of the median"
-expect 0 "$COLBENCH" all --size 4K --max-time 30ms --launches 1 -n 3
+expect 0 "$COLBENCH" all --size 4K --max-time 30ms --launches 1 -n 3 -q
+[ ! -s "$err" ] || fail "-q is not quiet: $(cat "$err")"
 for name in allreduce reduce broadcast allgather allgatherv reduce_scatter reduce_scatterv gather gatherv scatter scatterv \
             alltoall alltoallv scan exscan barrier pingpong; do
   grep -qE "^$name " "$out" || fail "no row for $name"

@@ -4,7 +4,7 @@
 
 killed() {
   COL_FAULT=kill:rank=1,op=3000,step=0 expect 5 "$COLBENCH" allreduce --sizes 8,16,32 --no-shuffle --launches 1 --max-time 60s \
-    --ci 0.0001% --bound off --json "$work/r.json"
+    --ci 0.0001% --bound off --quiet --json "$work/r.json"
   complains "rank 1"
   complains "SIGKILL"
   [ "$(wc -l <"$err")" -le 2 ] || fail "more than who died and what the ranks were in"

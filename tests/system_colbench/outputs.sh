@@ -8,6 +8,7 @@ python3 - "$work" <<'P' || fail "an output is not what it should be"
 import csv, json, sys, xml.etree.ElementTree as xml
 work = sys.argv[1]
 report = json.load(open(work + "/r.json"))
+assert 0 <= report["run"]["other_work"] <= 1, report["run"]
 assert report["schema"] == "colbench" and report["run"]["launches"] == 2, report["run"]
 measured = [cell for cell in report["cells"] if cell["note"] is None]
 assert measured and all(cell["valid"] is True for cell in measured)

@@ -52,6 +52,16 @@ around the call in its stream; a dash for messages, barriers, and what goes thro
 Exit code: 0 measured; 1 wrong data; 2 usage, or an output that cannot be written; 3 time is up; 4 slower than allowed
 (compare), or an odd node (nodes); 5 a rank died; 6 a time below the physical bound; 77 nothing could be measured here.)";
 
+constexpr std::size_t kMostWords = 16;
+
+// Sizes are an option, and collectives are one word.
+void refuse_more_words(const std::vector<std::string>& words) {
+  if (words.size() < 2) return;
+  if (words[1].find_first_of("0123456789") == 0)
+    throw UsageError("unexpected argument '{0}'; for a size write --size {0}", words[1]);
+  throw UsageError("unexpected argument '{}'; for several collectives write {}", words[1], fmt::join(words, ","));
+}
+
 // colbench COLL …
 int run_measure(const Invocation& invocation) {
   CommandLine line("colbench", kUsage, kFooter, kBrief);
@@ -61,9 +71,10 @@ int run_measure(const Invocation& invocation) {
   std::vector<std::string_view> words = operation_words();
   words.insert(words.end(), kCommandNames.begin(), kCommandNames.end());
   line.offer(invocation.arguments.size() > 1 ? std::vector<std::string_view>() : words);
-  if (!line.parse(invocation.arguments, 1)) return exit_code::kSuccess;
+  if (!line.parse(invocation.arguments, kMostWords)) return exit_code::kSuccess;
   Request& request = line.request();
   if (line.words().empty()) throw UsageError("what shall be measured? colbench allreduce, or colbench all");
+  refuse_more_words(line.words());
   request.operations = parse_operations(line.words().front());
   if (request.sizes.empty()) request.sizes = {std::size_t{32} << 20};
   const std::vector<CellSpec> cells = cells_of(request);
@@ -128,7 +139,7 @@ int guarded(Work work) {
     print_error(col::tools::usage_line("colbench", error.what()) + "\n");
     return exit_code::kUsage;
   } catch (const Unavailable& why) {
-    say(fmt::format("skipped: {}", why.what()));
+    say(fmt::format("skipped: {}; leave --backend and --device out to measure what there is", why.what()));
     return exit_code::kSkipped;
   } catch (const col::tools::OutputClosed& error) {
     say(error.what());

@@ -1,7 +1,6 @@
 #include "colbench/measuring.hpp"
 
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <cerrno>
 #include <ctime>
 #include <fstream>
+#include <memory>
 #include <system_error>
 
 #include <fmt/chrono.h>
@@ -18,6 +18,7 @@
 #include "colbench/commands/command.hpp"
 #include "colbench/launching.hpp"
 #include "colbench/machine/latency.hpp"
+#include "colbench/machine/other_work.hpp"
 #include "colbench/rank/lead.hpp"
 #include "colbench/report/json.hpp"
 #include "colbench/report/progress.hpp"
@@ -40,6 +41,7 @@ namespace exit_code = tools::exit_code;
 
 // ---- What a reader of a result must know about its origin -----------------------------------------------------------
 
+constexpr const char* kOwnLauncher = "colbench";
 constexpr double kMuchOtherWork = 0.05, kMuchStolen = 0.01;  // of all cores' time
 
 std::string first_line(const char* path) {
@@ -68,10 +70,6 @@ bool may_be_told(std::string_view name) {
   return std::any_of(kOthers.begin(), kOthers.end(), is) || std::any_of(kSettings.begin(), kSettings.end(), is);
 }
 
-double seconds_of(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-}
-
 // Fills in what this host says about itself; what cannot be read stays empty. From the environment it takes only the
 // names in a list, because the environment may hold secrets.
 void describe_host(RunFacts& facts) {
@@ -95,7 +93,7 @@ void describe_host(RunFacts& facts) {
 // What the whole machine has done between two looks at it.
 class HostWatch {
  public:
-  HostWatch() : before_(look()) {}
+  HostWatch() : before_(host_times()) {}
 
   // One line for everything that may have spoiled the measurement: work of other processes, time stolen by a
   // hypervisor, more ranks than cores, a clock that changes its speed.
@@ -106,16 +104,14 @@ class HostWatch {
                                      facts.ranks, tools::counted(static_cast<std::size_t>(facts.cpus), "core"),
                                      facts.ranks));
     if (facts.ranks == 1) warnings.push_back("one rank alone: nothing is communicated");
-    const Times now = look();
-    const double all = now.all - before_.all;
-    if (all > 0) {
-      const double stolen = (now.stolen - before_.stolen) / all;
-      if (stolen > kMuchStolen)
-        warnings.push_back(fmt::format("the hypervisor took {:.0f} % of the cores' time away", 100 * stolen));
+    const std::optional<HostTimes> now = host_times();
+    if (before_ && now) {
+      const OtherWork work = other_work(*before_, *now);
+      if (work.stolen > kMuchStolen)
+        warnings.push_back(fmt::format("the hypervisor took {:.0f} % of the cores' time away", 100 * work.stolen));
       // Under another launcher, the ranks are not children of a process here.
-      const double other = (now.busy - before_.busy - (now.own - before_.own)) / all;
-      if (facts.launcher == "colbench" && other > kMuchOtherWork)
-        warnings.push_back(fmt::format("other processes used {:.0f} % of the cores", 100 * other));
+      if (facts.launcher == kOwnLauncher && work.processes > kMuchOtherWork)
+        warnings.push_back(fmt::format("other processes used {:.0f} % of the cores", 100 * work.processes));
     }
     if (!facts.governor.empty() && facts.governor != "performance")
       warnings.push_back(fmt::format("the cores change their frequency (governor {})", facts.governor));
@@ -123,29 +119,7 @@ class HostWatch {
   }
 
  private:
-  struct Times {
-    double busy = 0, stolen = 0, all = 0;  // in seconds of one core
-    double own = 0;                        // of this process and its children
-  };
-  static Times look() {
-    Times times;
-    std::ifstream file("/proc/stat");
-    std::string word;
-    file >> word;
-    // user nice system idle iowait irq softirq steal
-    std::array<double, 8> ticks{};
-    for (double& tick : ticks) file >> tick;
-    const double second = static_cast<double>(::sysconf(_SC_CLK_TCK));
-    for (const double tick : ticks) times.all += tick / second;
-    times.stolen = ticks[7] / second;
-    times.busy = times.all - (ticks[3] + ticks[4]) / second - times.stolen;
-    for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
-      rusage usage{};
-      if (::getrusage(who, &usage) == 0) times.own += seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
-    }
-    return times;
-  }
-  Times before_;
+  std::optional<HostTimes> before_;
 };
 
 // ---- Launches -------------------------------------------------------------------------------------------------------
@@ -187,9 +161,36 @@ class MemoryFile {
 // Ranks wait for each other's next step; whatever is measured has a deadline of its own.
 constexpr Duration kPatience = std::chrono::minutes(10);
 
+constexpr std::chrono::milliseconds kLook{200};
+constexpr int kManyRanks = 4;  // for each core
+
+// Of other work, once for all measurements of a command.
+struct Looked {
+  std::optional<OtherWork> work = {};
+  bool done = false;
+};
+
+// Says before it measures what will spoil it: other work, and many more ranks than cores.
+void look_at_host(Looked& looked, const Method& method, int cpus, const tools::Screen& screen) {
+  if (looked.done) return;
+  looked.done = true;
+  looked.work = other_work_now(&host_times, [] { core::sleep_for(kLook); });
+  if (method.quiet) return;
+  const auto say = [&](const std::string& what) {
+    const std::string line = "colbench: " + what;
+    const bool is_terminal = screen.progress_fd >= 0;
+    print_error((is_terminal ? tools::wrapped(line, static_cast<std::size_t>(screen.columns), 0, 2) : line) + "\n");
+  };
+  const std::string warning = looked.work ? other_work_warning(*looked.work) : "";
+  if (!warning.empty()) say(warning);
+  if (method.ranks > kManyRanks * cpus)
+    say(fmt::format("{} ranks on {} mostly wait for their turns; write -n {} for one on each", method.ranks,
+                    tools::counted(static_cast<std::size_t>(cpus), "core"), std::max(2, cpus)));
+}
+
 // What all launches of a measurement find together.
 Results measured(const Method& method, std::span<const CellSpec> cells, std::vector<std::string> command,
-                 const std::string& launcher, const Launch& launch) {
+                 const std::string& launcher, const tools::Screen& screen, Looked& looked, const Launch& launch) {
   const std::int64_t begin = now_ns();
   Results all;
   describe_host(all.run);
@@ -199,8 +200,17 @@ Results measured(const Method& method, std::span<const CellSpec> cells, std::vec
   all.run.ranks = method.ranks;
   all.run.seed = method.seed;
   all.run.target_interval = method.target_interval;
+  if (launcher == kOwnLauncher) look_at_host(looked, method, all.run.cpus, screen);
+  if (looked.work) all.run.other_work = looked.work->all();
   const HostWatch watch;
-  run_launches(all, method, cells, launch);
+  Progress progress(screen.progress_fd, screen.columns, screen.utf8);
+  run_launches(all, method, cells, [&](Order order) {
+    order.begun_ns = begin;
+    progress.show({.launch = order.launch,
+                   .launches = next_look(method, order.launch),
+                   .activity = launcher == kOwnLauncher ? fmt::format("starting {} ranks", method.ranks) : ""});
+    return launch(order);
+  });
   all.run.seconds = static_cast<double>(now_ns() - begin) * 1e-9;
   for (const std::string& warning : watch.warnings(all.run)) all.warnings.push_back(warning);
   conclude(all, method);
@@ -210,15 +220,18 @@ Results measured(const Method& method, std::span<const CellSpec> cells, std::vec
 // Rank 0's part in one launch.
 Results lead_launch(Player& player, const ContextSpec& spec, const Order& order, const tools::Screen& screen,
                     std::function<void(const Results&)> on_checkpoint) {
-  Progress progress(screen.progress_fd, screen.columns, screen.utf8);
+  Progress progress(screen.progress_fd, screen.columns, screen.utf8, &Progress::Clock::now,
+                    std::chrono::nanoseconds(now_ns() - order.begun_ns));
+  Advance advance{.launch = order.launch,
+                  .launches = next_look(order.method, order.launch),
+                  .activity = order.calibrations > 0 ? "measuring the machine" : "connecting the ranks"};
   Lead lead(player, spec,
-            {.on_cell =
+            {.on_command = [&] { progress.show(advance); },
+             .on_cell =
                  [&](std::size_t done, std::size_t total, const CellSpec& cell) {
-                   progress.show({.done = done,
-                                  .total = total,
-                                  .launch = order.launch,
-                                  .launches = next_look(order.method, order.launch),
-                                  .activity = activity_of(cell)});
+                   advance.done = done;
+                   advance.total = total;
+                   advance.activity = activity_of(cell);
                  },
              .on_checkpoint = std::move(on_checkpoint)});
   return lead.run(order);
@@ -227,16 +240,19 @@ Results lead_launch(Player& player, const ContextSpec& spec, const Order& order,
 }  // namespace
 
 Measure measure_in_own_ranks(const tools::Screen& screen, std::vector<std::string> command, std::span<char> title) {
+  const auto looked = std::make_shared<Looked>();
   return [=](const Method& method, std::span<const CellSpec> cells) {
     int signal = 0;
-    Results all = measured(method, cells, command, "colbench", [&](const Order& asked) {
+    tools::Screen shown = screen;
+    if (method.quiet) shown.progress_fd = -1;
+    Results all = measured(method, cells, command, kOwnLauncher, shown, *looked, [&](const Order& asked) {
       const MemoryFile order("colbench-order", 0), found("colbench-results", 0);
       order.write(encode(asked));
       const launch::OwnResult ended =
           launch::run_own_ranks({.tool = "colbench",
                                  .arguments = {std::to_string(order.fd()), std::to_string(found.fd())},
                                  .ranks = method.ranks,
-                                 .screen = screen,
+                                 .screen = shown,
                                  .keep_fds = {order.fd(), found.fd()},
                                  .title = title});
       Results one;
@@ -313,8 +329,11 @@ int measure_in_world(Context& context, const tools::Screen& screen, const std::v
                               method.ranks);
     Method once = method;
     once.launches = 1;  // the ranks are not ours to start again
-    return measured(once, cells, command, spec.launcher,
-                    [&](const Order& order) { return lead_launch(player, spec, order, screen, {}); });
+    tools::Screen shown = screen;
+    if (method.quiet) shown.progress_fd = -1;
+    Looked looked;
+    return measured(once, cells, command, spec.launcher, shown, looked,
+                    [&](const Order& order) { return lead_launch(player, spec, order, shown, {}); });
   });
 }
 

@@ -11,6 +11,12 @@
 #include "core/clock/clock.hpp"
 
 namespace col::tools {
+namespace {
+
+// Whoever drew what is there.
+constexpr std::string_view kEraseRest = "\x1b[K";
+
+}  // namespace
 
 std::string clock_text(std::chrono::seconds elapsed) {
   const auto seconds = elapsed.count();
@@ -28,13 +34,16 @@ std::string activity_text(std::string_view activity, std::size_t room, bool utf8
 
 void StatusLine::draw(const std::string& text) {
   if (!usable()) return;
-  const std::size_t columns = columns_of(text);
-  const std::string rest(std::max(columns, shown_) - columns, ' ');
-  if (write("\r" + text + rest)) shown_ = columns;
+  if (write("\r" + text + std::string(kEraseRest))) shown_ = true;
 }
 
 void StatusLine::clear() {
-  if (shown_ > 0 && write("\r" + std::string(shown_, ' ') + "\r")) shown_ = 0;
+  if (shown_ && write("\r" + std::string(kEraseRest))) shown_ = false;
+}
+
+void StatusLine::clear_any(int fd) {
+  StatusLine line(fd, 0);
+  line.shown_ = fd >= 0;
 }
 
 bool StatusLine::write(const std::string& text) {

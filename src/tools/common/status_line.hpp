@@ -26,17 +26,19 @@ class StatusLine {
   bool usable() const { return fd_ >= 0 && width_ >= 2; }
   // How many columns a text may have. The last column is left out, because some terminals go to the next line after it.
   std::size_t width() const { return static_cast<std::size_t>(width_) - 1; }
-  // Replaces the present text. `text` is clean, and not wider than width().
+  // Replaces the present text, which may be that of another process. `text` is clean, and not wider than width().
   void draw(const std::string& text);
   // Leaves the cursor at the start of an empty line.
   void clear();
+  // The same for a line of whatever process; nothing if `fd` is -1.
+  static void clear_any(int fd);
 
  private:
   bool write(const std::string& text);
 
   int fd_;
   int width_;
-  std::size_t shown_ = 0;  // columns that are on the terminal
+  bool shown_ = false;
 };
 
 }  // namespace col::tools

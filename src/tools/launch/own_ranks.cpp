@@ -14,6 +14,7 @@
 
 #include "common/command_line.hpp"
 #include "common/exit_codes.hpp"
+#include "common/status_line.hpp"
 #include "common/unique_fd.hpp"
 #include "launch/launch.hpp"
 
@@ -67,7 +68,10 @@ OwnResult run_own_ranks(const OwnRanks& job) {
 
   // Never of several nodes, whatever scheduler runs this tool.
   const JobResult result = run_node(spec, Rendezvous());
-  if (!result.error.empty()) std::fprintf(stderr, "%s: %s\n", job.tool.c_str(), result.error.c_str());
+  if (!result.error.empty()) {
+    tools::StatusLine::clear_any(screen.progress_fd);  // of a rank that could not do it any more
+    std::fprintf(stderr, "%s: %s\n", job.tool.c_str(), result.error.c_str());
+  }
   const std::optional<int> found = verdict_from(verdict.out.get());
   int code = result.exit_code;
   if (code == exit_code::kSuccess)

@@ -52,6 +52,7 @@ TEST_CASE("json: what is written is read back without loss", "[colbench]") {
   results.cells[0].fake = true;
   results.run.gpus = "rank 0: fake GPU 0 0000:01:00.0";
   results.run.nccl = "NCCL 2.28.9";
+  results.run.other_work = 0.125;
   results.cells[0].spec.in_place = true;
   results.cells[0].launches[0].late = 3;
   results.cells[0].launches[0].device_seconds = results.cells[0].launches[0].start_skew;

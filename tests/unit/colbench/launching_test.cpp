@@ -159,6 +159,8 @@ TEST_CASE("progress line: says how far, what, and for how long", "[colbench]") {
   CHECK(progress_line(kAdvance, 100, false) == "colbench: 12/160 cells, launch 2/3, allreduce 32M ring ...  41 s");
   CHECK(progress_line({0, 0, 0, 1, "measuring the machine", seconds(125)}, 100, true) ==
         "colbench: measuring the machine …  2 min 05 s");
+  CHECK(progress_line({0, 0, 1, 10, "starting 4 ranks", seconds(5)}, 100, true) ==
+        "colbench: launch 2/10, starting 4 ranks …  5 s");
   CHECK(progress_line({1, 2, 0, 1, "", seconds(3)}, 100, true) == "colbench: 1/2 cells  3 s");
   CellSpec spec;
   spec.bytes = 32 << 20;
@@ -200,6 +202,14 @@ TEST_CASE("progress: drawn at most ten times a second, and not without a termina
   // Every 30 ms of 3 s: each fourth call is 100 ms after the last that drew.
   CHECK(occurrences(text, "colbench:") == 25);
   CHECK(text.find("allreduce 32M ring …  2 s") != std::string::npos);
+
+  {
+    Progress later(writer.get(), 80, true, fake_time, seconds(41));  // in another process than what has begun the run
+    later.show({});
+  }
+  text.resize(1 << 16);
+  text.resize(static_cast<std::size_t>(::read(reader.get(), text.data(), text.size())));
+  CHECK(text == "\rcolbench  41 s\x1b[K\r\x1b[K");
 
   Progress nothing(-1, 80, true, fake_time);
   nothing.show(kAdvance);

@@ -97,28 +97,30 @@ TEST_CASE("progress: at most ten times a second, in place, and gone in the end",
     progress.plan(40);
     const Case c = passed("gloo").c;
     progress.begin(c);
-    CHECK(terminal.take() == "\rcolcheck: 0/40  np 3 over gloo: exact allreduce …  0 failed  0 s");
+    CHECK(terminal.take() == "\rcolcheck: 0/40  np 3 over gloo: exact allreduce …  0 failed  0 s\x1b[K");
     Terminal::pass(milliseconds(99));
     progress.begin(c);
     CHECK(terminal.take().empty());
     Terminal::pass(milliseconds(1));
     progress.end(failed("gloo", Primitive::scan, 1, "x"));
-    CHECK(terminal.take() == "\rcolcheck: 1/40  np 3 over gloo: exact allreduce …  1 failed  0 s");
+    CHECK(terminal.take() == "\rcolcheck: 1/40  np 3 over gloo: exact allreduce …  1 failed  0 s\x1b[K");
     Terminal::pass(seconds(1));
     progress.begin(passed("shm", Primitive::scan).c);
-    // Shorter than before: the rest is overwritten.
-    CHECK(terminal.take() == "\rcolcheck: 2/40  np 3 over shm: exact scan …  1 failed  1 s      ");
+    // Shorter than before, or than what another process has drawn: the rest is erased.
+    CHECK(terminal.take() == "\rcolcheck: 2/40  np 3 over shm: exact scan …  1 failed  1 s\x1b[K");
     progress.clear();
-    const std::string cleared = terminal.take();
-    CHECK(cleared == "\r" + std::string(cleared.size() - 2, ' ') + "\r");
-    CHECK(cleared.size() == 2 + tools::columns_of("colcheck: 2/40  np 3 over shm: exact scan …  1 failed  1 s"));
+    CHECK(terminal.take() == "\r\x1b[K");
     progress.clear();
     CHECK(terminal.take().empty());
     Terminal::pass(seconds(1));
     progress.begin(c);
     CHECK(terminal.take().starts_with("\rcolcheck: 3/40"));
   }
-  CHECK(terminal.take().ends_with(" \r"));
+  CHECK(terminal.take().ends_with("\r\x1b[K"));
+  tools::StatusLine::clear_any(terminal.fd());
+  CHECK(terminal.take() == "\r\x1b[K");
+  tools::StatusLine::clear_any(-1);
+  CHECK(terminal.take().empty());
 }
 
 TEST_CASE("progress: results that come together count once", "[colcheck]") {

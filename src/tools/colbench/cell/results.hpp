@@ -112,6 +112,9 @@ struct RunFacts {
   // "rank 0: NVIDIA H200 0000:1b:00.0; …", and "NCCL 2.28.9 (…)" where it can be used; empty when no cell has buffers
   // on GPUs.
   std::string gpus = {}, nccl = {};
+  // The part of all processors' time that other work took right before the run, stolen time included; nothing under
+  // another launcher, whose ranks are other work.
+  std::optional<double> other_work = {};
   // Names and values of the environment that may change a result (COL_*, OMP_NUM_THREADS); nothing else of it.
   std::vector<std::pair<std::string, std::string>> environment = {};
 };

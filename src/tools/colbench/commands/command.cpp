@@ -12,6 +12,7 @@
 #include "colbench/report/figure.hpp"
 #include "colbench/report/json.hpp"
 #include "common/exit_codes.hpp"
+#include "common/text.hpp"
 
 namespace col::colbench {
 namespace {
@@ -20,9 +21,24 @@ constexpr std::size_t kLeastColumns = 40;
 
 }  // namespace
 
+std::string with_sentences_wrapped(std::string_view text, std::size_t columns) {
+  std::string all;
+  for (std::size_t end = 0; end != std::string_view::npos;) {
+    end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    const bool is_sentence = line.find('#') < 6 || line.find("  ") == std::string_view::npos;  // behind a colour
+    all += is_sentence && tools::columns_of(line) > columns ? tools::wrapped(line, columns, 0, 2) : std::string(line);
+    if (end == std::string_view::npos) break;
+    all += '\n';
+    text.remove_prefix(end + 1);
+  }
+  return all;
+}
+
 void print(const std::string& text) {
   ::signal(SIGPIPE, SIG_IGN);  // the reader may leave; that is an error with a text
-  tools::print(text);
+  const auto columns = tools::stdout_columns();
+  tools::print(columns ? with_sentences_wrapped(text, *columns) : text);
 }
 
 void print_error(const std::string& text) {

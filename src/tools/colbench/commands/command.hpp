@@ -41,7 +41,12 @@ int run_self_test(const Invocation& invocation);
 // Makes that backend known under the name "idle", once; every rank that measures must know it.
 void register_idle_backend();
 
-// Prints all of `text` at once. Throws tools::OutputClosed if stdout does not take it.
+// Lines that are longer than `columns` in several, indented, at spaces. Tables and pictures, which have several spaces
+// together and know how wide they may be, stay as they are.
+std::string with_sentences_wrapped(std::string_view text, std::size_t columns);
+
+// Prints all of `text` at once; on a terminal, no sentence is wider. Throws tools::OutputClosed if stdout does not take
+// it.
 void print(const std::string& text);
 // Prints as much as stderr takes.
 void print_error(const std::string& text);

@@ -66,6 +66,7 @@ class CommandLine : public tools::OptionTable {
   // How a command reads -n that has its own way to; -b leaves it alone then.
   using ReadRanks = std::function<int(const std::string& option, const std::string& text)>;
   // -n --launches --ci --min-iters --max-time --seed --no-shuffle --sync --check --skew --delay --timeout --bound
+  // --quiet
   void add_method(ReadRanks read_ranks = {});
   void add_outputs();  // --json --csv --plot --html --legend --no-progress
   // An option whose value is kept as it was written.

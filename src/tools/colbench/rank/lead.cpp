@@ -74,6 +74,7 @@ Lead::Lead(Player& player, const ContextSpec& context, LeadListener listener)
     : player_(player), context_(context), listener_(std::move(listener)) {}
 
 std::vector<Answer> Lead::command(const Command& command) {
+  listener_.on_command();
   // They all do the same at the same time. A rank that is done much later has been stopped, or is lost.
   std::vector<Answer> answers = player_.command(command, order_.method.timeout + kSetUpTime);
   // Of several that failed, one that knows more than that another has.

@@ -14,6 +14,8 @@
 namespace col::colbench {
 
 struct LeadListener {
+  // Called before each command to the ranks, none of which takes long.
+  std::function<void()> on_command = [] {};
   std::function<void(std::size_t done, std::size_t total, const CellSpec& spec)> on_cell;
   // Called from time to time with the results so far, so that they are not lost if this rank is.
   std::function<void(const Results& results)> on_checkpoint;

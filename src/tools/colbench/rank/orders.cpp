@@ -11,7 +11,7 @@ namespace col::colbench {
 template <class Visit>
 void fields(Method& method, Visit& visit) {
   auto& [ranks, launches, target_interval, min_iterations, max_iterations, warm_ups, max_time, seed, shuffle,
-         barrier_sync, check, skew, delay, delay_fraction, timeout, calibrate, strict_bound, fits] = method;
+         barrier_sync, check, skew, delay, delay_fraction, timeout, calibrate, strict_bound, quiet, fits] = method;
   visit("ranks", ranks);
   visit("launches", launches);
   visit("target_interval", target_interval);
@@ -29,16 +29,17 @@ void fields(Method& method, Visit& visit) {
   visit("timeout", timeout);
   visit("calibrate", calibrate);
   visit("fits", fits);
-  core::stays(strict_bound);  // whoever gives orders judges
+  core::stays(strict_bound, quiet);  // whoever gives orders judges, and speaks
 }
 
 template <class Visit>
 void fields(Order& order, Visit& visit) {
-  auto& [method, launch, calibrations, cells] = order;
+  auto& [method, launch, calibrations, cells, begun_ns] = order;
   visit("method", method);
   visit("launch", launch);
   visit("calibrations", calibrations);
   visit("cells", cells);
+  visit("begun_ns", begun_ns);
 }
 
 std::string encode(const Order& order) {

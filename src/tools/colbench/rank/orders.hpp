@@ -21,6 +21,7 @@ struct Order {
   // times.
   int calibrations = 0;
   std::vector<CellSpec> cells = {};
+  std::int64_t begun_ns = 0;  // the run, by now_ns() of this host
 };
 
 std::string encode(const Order& order);

@@ -92,7 +92,7 @@ struct Validity {
 template <class Visit>
 void fields(RunFacts& run, Visit& visit) {
   auto& [version, command, started, launcher, host, cpu, kernel, governor, cpus, ranks, launches, seed, seconds,
-         target_interval, sync, gpus, nccl, environment] = run;
+         target_interval, sync, gpus, nccl, other_work, environment] = run;
   visit("version", version);
   visit("command", command);
   visit("started", started);
@@ -111,6 +111,7 @@ void fields(RunFacts& run, Visit& visit) {
   // Files that were written before colbench knew of GPUs have neither.
   visit.optional("gpus", gpus, kTextOrNull);
   visit.optional("nccl", nccl, kTextOrNull);
+  visit.optional("other_work", other_work);
   visit("environment", environment, Variables());
 }
 

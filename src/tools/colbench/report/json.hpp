@@ -13,7 +13,7 @@ inline constexpr int kJsonVersion = 1;
 
 // {"schema": "colbench", "schema_version": 1,
 //  "run":      {"version", "command": [argv], "started", "launcher", "host", "cpu", "kernel", "governor", "cpus",
-//               "ranks", "launches", "seed", "seconds", "target_interval", "sync", "gpus", "nccl",
+//               "ranks", "launches", "seed", "seconds", "target_interval", "sync", "gpus", "nccl", "other_work",
 //               "environment": {NAME: value}},
 //  "machine":  {"levels": [{"bytes", "alone", "together", "best", "calibrations"}], "hand_over_seconds",
 //               "wake_up_seconds", "switch_seconds", "fits": [{"backend", "alpha", "beta", "gamma", "copy",

@@ -14,10 +14,9 @@ std::string activity_of(const CellSpec& spec) {
 
 std::string progress_line(const Advance& advance, std::size_t width, bool utf8) {
   std::string head = "colbench: ";
-  if (advance.total > 0) {
+  if (advance.total > 0)
     head += fmt::format("{}/{} cells, ", tools::grouped(advance.done), tools::grouped(advance.total));
-    if (advance.launches > 1) head += fmt::format("launch {}/{}, ", advance.launch + 1, advance.launches);
-  }
+  if (advance.launches > 1) head += fmt::format("launch {}/{}, ", advance.launch + 1, advance.launches);
   const std::string tail = "  " + tools::clock_text(advance.elapsed);
   const std::size_t taken = tools::columns_of(head) + tools::columns_of(tail);
   const std::string activity = tools::activity_text(advance.activity, width > taken ? width - taken : 0, utf8);

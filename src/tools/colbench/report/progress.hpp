@@ -14,7 +14,7 @@ namespace col::colbench {
 struct Advance {
   std::size_t done = 0, total = 0;  // cells of this launch
   int launch = 0, launches = 1;     // from 0
-  std::string activity = {};        // activity_of() the cell that is measured, or words: "measuring the machine"
+  std::string activity = {};        // activity_of() the cell that is measured, or words: "starting 4 ranks"
   std::chrono::seconds elapsed{0};
 };
 
@@ -32,9 +32,10 @@ class Progress {
   using Clock = core::Clock;
   static constexpr std::chrono::milliseconds kInterval{100};
 
-  // On `fd`, which stays the caller's and has `width` columns. Draws nothing when there is no such thing: -1.
-  Progress(int fd, int width, bool utf8 = true, Clock::time_point (*now)() = &Clock::now)
-      : line_(fd, width), utf8_(utf8), now_(now), started_(now()) {}
+  // On `fd`, which stays the caller's and has `width` columns. Draws nothing when there is no such thing: -1. `ago`:
+  // before this moment the run has begun.
+  Progress(int fd, int width, bool utf8 = true, Clock::time_point (*now)() = &Clock::now, Clock::duration ago = {})
+      : line_(fd, width), utf8_(utf8), now_(now), started_(now() - ago) {}
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
