@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 #include <col/select.hpp>
 
+#include "common/screen.hpp"
 #include "common/text.hpp"
 
 namespace col::tools {
@@ -149,9 +150,10 @@ std::optional<std::string> OptionTable::parse(const std::vector<std::string>& ar
 }
 
 std::string OptionTable::help(HelpExtent extent) const {
-  constexpr std::size_t kWidth = 26, kColumns = 80, kLines = 24;
+  constexpr std::size_t kWidth = 26, kLines = 24, kColumns = 80;  // a longer line is hard to read
+  const std::size_t columns = std::clamp<std::size_t>(stdout_columns().value_or(kColumns), 2 * kWidth, kColumns);
   const auto text = [&](HelpExtent shown, const std::string& below) {
-    return fmt::format("{}\n{}\n{}\n", head_, options_text(rows_, kWidth, shown, kColumns), reflowed(below, kColumns));
+    return fmt::format("{}\n{}\n{}\n", head_, options_text(rows_, kWidth, shown, columns), reflowed(below, columns));
   };
   std::string all = text(HelpExtent::all, footer_);
   if (extent == HelpExtent::all || std::ranges::count(all, '\n') <= static_cast<std::ptrdiff_t>(kLines)) return all;
