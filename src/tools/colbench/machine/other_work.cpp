@@ -58,10 +58,10 @@ OtherWork other_work(const HostTimes& before, const HostTimes& after) {
   return {.processes = std::max(0.0, 1 - part(&HostTimes::idle) - stolen - part(&HostTimes::own)), .stolen = stolen};
 }
 
-std::optional<OtherWork> other_work_now(ReadTimes read, const std::function<void()>& pause) {
+std::optional<OtherWork> other_work_now(ReadTimes read, const std::function<void()>& let_time_pass) {
   const std::optional<HostTimes> before = read();
   if (!before) return std::nullopt;
-  pause();
+  let_time_pass();
   const std::optional<HostTimes> after = read();
   return after ? std::optional(other_work(*before, *after)) : std::nullopt;
 }

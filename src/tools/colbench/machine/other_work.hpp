@@ -30,8 +30,8 @@ struct OtherWork {
 };
 OtherWork other_work(const HostTimes& before, const HostTimes& after);
 
-// Looks twice, with `pause` between, which lets 200 ms pass. Nothing if the host does not tell.
-std::optional<OtherWork> other_work_now(ReadTimes read, const std::function<void()>& pause);
+// Looks twice, with `let_time_pass` between: 200 ms of it. Nothing if the host does not tell.
+std::optional<OtherWork> other_work_now(ReadTimes read, const std::function<void()>& let_time_pass);
 
 // "other work takes 35 % of the processors …": what it does to the results, and what to do. Empty up to 10 %.
 std::string other_work_warning(const OtherWork& work);
