@@ -21,16 +21,16 @@ void change_primitive(Case& c) {
   struct Odd {
     Primitive call, instead;
   };
-  constexpr std::array<Odd, 7> kOdd = {{{Primitive::allreduce, Primitive::reduce},
-                                        {Primitive::broadcast, Primitive::scatter},
-                                        {Primitive::allgather, Primitive::alltoall},
-                                        {Primitive::gather, Primitive::allgather},
-                                        {Primitive::alltoall, Primitive::reduce_scatter},
-                                        {Primitive::exscan, Primitive::scan},
-                                        {Primitive::reduce, Primitive::reduce}}};
-  const auto* const found = std::ranges::find(kOdd, c.primitive, &Odd::call);
+  constexpr std::array<Odd, 7> kInstead = {{{Primitive::allreduce, Primitive::reduce},
+                                            {Primitive::broadcast, Primitive::scatter},
+                                            {Primitive::allgather, Primitive::alltoall},
+                                            {Primitive::gather, Primitive::allgather},
+                                            {Primitive::alltoall, Primitive::reduce_scatter},
+                                            {Primitive::exscan, Primitive::scan},
+                                            {Primitive::reduce, Primitive::reduce}}};
+  const auto* const found = std::ranges::find(kInstead, c.primitive, &Odd::call);
   if (c.primitive == Primitive::gather) c.root = 0;
-  if (found == kOdd.end()) {
+  if (found == kInstead.end()) {
     c.primitive = Primitive::allreduce;
     c.count = 1;
   } else if (found->instead == c.primitive) {
