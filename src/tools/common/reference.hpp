@@ -2,7 +2,8 @@
 // tests compare the library with it. It is written by hand on purpose, and reads neither the library's table of
 // collectives nor its plans: it must not follow them where they are wrong.
 //
-// The input of a rank is a list of blocks: one for each rank, or a single one (the vector, or its own block).
+// The input of a rank is a list of blocks: one for each rank, or a single one (the vector, or its own block). Of
+// reductions, arithmetic.hpp says what the combined elements are.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +20,7 @@ struct ReferenceCall {
   std::size_t count = 0;  // elements of the vector, or of each block
   // Of v-forms: elements of each rank's block. Of alltoallv: from each rank to each, at [from * size + to].
   std::vector<std::size_t> counts = {};
+  std::vector<Op> ops = {ReduceOp::sum};  // of reductions: by rank, or one for all
 
   std::size_t block(int from, int to) const {
     if (counts.empty()) return count;
@@ -138,6 +140,39 @@ inline std::size_t elements_of(const std::vector<Segment>& segments) {
 // Where block `block` begins in a list of blocks.
 inline std::size_t begin_of(const std::vector<std::size_t>& blocks, int block) {
   return std::accumulate(blocks.begin(), blocks.begin() + block, std::size_t{0});
+}
+// The two sides of a rank's call. Where the call ignores one, it is as long as the root's.
+struct Outline {
+  int giver = 0;                        // whose input that is
+  std::vector<std::size_t> given = {};  // blocks of the input; none of a broadcast
+  std::vector<Segment> gotten = {};
+  bool reads = true, writes = true;
+  std::size_t own_offset = 0;  // of this rank's block in the longer side, where the other one is that block
+
+  std::vector<std::size_t> gotten_counts() const {
+    std::vector<std::size_t> counts;
+    for (const Segment& segment : gotten) counts.push_back(segment.count);
+    return counts;
+  }
+};
+
+inline Outline outline_of(const ReferenceCall& call, int rank) {
+  const bool scatters = call.collective == Collective::scatter || call.collective == Collective::scatterv;
+  Outline outline{.giver = scatters ? call.root : rank};
+  if (call.collective != Collective::broadcast) outline.given = input_blocks(call, outline.giver);
+  outline.gotten = output_segments(call, rank);
+  outline.reads = call.collective != Collective::broadcast && outline.giver == rank;
+  outline.writes = !outline.gotten.empty() || call.collective == Collective::barrier;
+  if (call.collective == Collective::exscan && rank == 0) outline.gotten = {{0, 1, 0, call.count}};
+  if (outline.gotten.empty()) outline.gotten = output_segments(call, call.root);
+  const bool in_blocks = brings_blocks(call.collective), out_blocks = gets_blocks(call.collective);
+  if (in_blocks != out_blocks) outline.own_offset = begin_of(in_blocks ? outline.given : outline.gotten_counts(), rank);
+  return outline;
+}
+
+// Where a segment begins in what each of its ranks brings.
+inline std::size_t begin_of(const ReferenceCall& call, const Segment& segment) {
+  return begin_of(input_blocks(call, segment.first), segment.block);
 }
 
 }  // namespace col::tools

@@ -84,7 +84,7 @@ class CarelessChannel : public col::Channel {
         else if (request.algorithm == "dropping")
           partial = partial < next ? partial : next;  // a NaN on the left is forgotten
         else
-          partial = least(partial, next);
+          partial = col::tools::extreme(false, partial, next);
         if (request.algorithm == "rounding") partial = static_cast<float>(T(partial));
       }
       out[i] = T(partial);

@@ -53,7 +53,7 @@ std::size_t reference_lost(const Reduction& call, const PerRank<T>& inputs) {
   std::size_t others = 0;
   const int size = static_cast<int>(inputs.size());
   for (std::size_t i = 0; i < inputs[0].size(); ++i)
-    others += bits_of(left_fold(call, inputs, i, size, true)) != bits_of(left_fold(call, inputs, i, size));
+    others += bits_of(left_fold(call, inputs, i, size, EveryHopRounds())) != bits_of(left_fold(call, inputs, i, size));
   return others;
 }
 
@@ -80,7 +80,7 @@ void check_halves(int size) {
     CHECK(differs_between_ranks(narrowed[i], narrow[i]) == "");
     if (calls[i].order != col::FoldOrder::rank_order) continue;
     CHECK(first_problem(narrowed[i], inputs, narrow[i], [&](std::size_t k, int ranks, T got) {
-            const T want = left_fold(narrowed[i], inputs, k, ranks, true);
+            const T want = left_fold(narrowed[i], inputs, k, ranks, EveryHopRounds());
             return bits_of(want) == bits_of(got) ? "" : show(got) + ", not " + show(want);
           }) == "");
   }

@@ -1,108 +1,33 @@
-// The results that reductions must give: the fold in rank order as <col/group.hpp> promises it, and the possible
-// results of another order. It is written for clarity. It uses nothing of the library except its conversions of narrow
-// floats.
+// The results that reductions must give: the fold in rank order, and the possible results of another order.
 #pragma once
 
 #include <cmath>
 #include <limits>
 
-#include "colcheck/engine/element.hpp"
 #include "colcheck/engine/reduction.hpp"
 
 namespace col::colcheck {
 
-// The type of partial results, and the elements in it.
-template <class T>
-using Partial = std::conditional_t<is_narrow_v<T>, float, T>;
-
-template <class T>
-bool is_nan(T value) {
-  if constexpr (std::is_integral_v<T>)
-    return false;
-  else
-    return std::isnan(static_cast<Partial<T>>(value));
-}
-
 // ---- In rank order --------------------------------------------------------------------------------------------------
 
-// The smaller value. A NaN counts as smaller than any number, and -0 as smaller than +0.
-template <class P>
-P least(P a, P b) {
-  if constexpr (!std::is_integral_v<P>) {
-    if (std::isnan(a)) return a;
-    if (std::isnan(b)) return b;
-    if (a == b) return std::signbit(a) ? a : b;
+// Every partial result is rounded to T, which our reductions must not do unless asked.
+struct EveryHopRounds : tools::Steps {
+  template <class T>
+  Partial<T> contribution(const Op& op, T element) const {
+    return static_cast<Partial<T>>(static_cast<T>(Steps::contribution(op, element)));
   }
-  return b < a ? b : a;
-}
-
-template <class P>
-P greatest(P a, P b) {
-  if constexpr (!std::is_integral_v<P>) {
-    if (std::isnan(a)) return a;
-    if (std::isnan(b)) return b;
-    if (a == b) return std::signbit(a) ? b : a;
+  template <class T>
+  Partial<T> combined(const Op& op, Partial<T> a, Partial<T> b) const {
+    return static_cast<Partial<T>>(static_cast<T>(Steps::combined<T>(op, a, b)));
   }
-  return a < b ? b : a;
-}
-
-// One step of a fold. Integers wrap.
-template <class P>
-P combined(const Op& op, P a, P b) {
-  if constexpr (!is_complex_v<P>) {
-    if (op.reduce_op() == ReduceOp::min) return least(a, b);
-    if (op.reduce_op() == ReduceOp::max) return greatest(a, b);
-  }
-  if constexpr (std::is_integral_v<P>) {
-    const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
-    if (op.reduce_op() == ReduceOp::band) return static_cast<P>(x & y);
-    if (op.reduce_op() == ReduceOp::bor) return static_cast<P>(x | y);
-    if (op.reduce_op() == ReduceOp::bxor) return static_cast<P>(x ^ y);
-    return static_cast<P>(op.reduce_op() == ReduceOp::product ? x * y : x + y);
-  } else {
-    return op.reduce_op() == ReduceOp::product ? product_of(a, b) : a + b;
-  }
-}
-
-// A rank's contribution.
-template <class T>
-Partial<T> contribution(const Op& op, T element) {
-  const auto value = static_cast<Partial<T>>(element);
-  if (op.kind() != Op::Kind::premul_sum) return value;
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(static_cast<std::uint64_t>(value) *
-                          static_cast<std::uint64_t>(static_cast<std::int64_t>(op.scale())));
-  } else if constexpr (is_complex_v<T>) {
-    return value * static_cast<typename RealOf<T>::Type>(op.scale());
-  } else {
-    // Volatile: otherwise a compiler may fuse it with the following addition, and not round it.
-    const volatile Partial<T> scaled = value * static_cast<Partial<T>>(op.scale());
-    return scaled;
-  }
-}
-
-// The partial result in the form for the caller: the integer division rounds toward zero, and narrow floats are rounded
-// here.
-template <class T>
-T finished(const Op& op, Partial<T> partial, int size) {
-  const bool averages = op.kind() == Op::Kind::builtin && op.reduce_op() == ReduceOp::avg;
-  if constexpr (std::is_integral_v<T>) {
-    using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
-    return averages ? static_cast<T>(static_cast<Wide>(partial) / static_cast<Wide>(size)) : partial;
-  } else {
-    return static_cast<T>(averages ? partial / static_cast<typename RealOf<Partial<T>>::Type>(size) : partial);
-  }
-}
+};
 
 // Element i of a reduction over the ranks [0, ranks) of a group of inputs.size() ranks, folded from left to right.
-// `per_hop`: every partial result is rounded to T, which our reductions must not do unless asked.
-template <class T>
-T left_fold(const Reduction& call, const PerRank<T>& inputs, std::size_t i, int ranks, bool per_hop = false) {
-  const auto hop = [per_hop](Partial<T> value) { return per_hop ? static_cast<Partial<T>>(T(value)) : value; };
-  Partial<T> partial = hop(contribution(call.op(0), inputs[0][i]));
-  for (int r = 1; r < ranks; ++r)
-    partial = hop(combined(call.op(0), partial, hop(contribution(call.op(r), inputs[static_cast<std::size_t>(r)][i]))));
-  return finished<T>(call.op(0), partial, static_cast<int>(inputs.size()));
+template <class T, class S = tools::Steps>
+T left_fold(const Reduction& call, const PerRank<T>& inputs, std::size_t i, int ranks, const S& steps = {}) {
+  const auto input = [&](int rank) { return inputs[static_cast<std::size_t>(rank)][i]; };
+  const int size = static_cast<int>(inputs.size());
+  return static_cast<T>(tools::partial_fold<T>(call.ops, size, 0, ranks, input, steps));
 }
 
 // ---- In any order ---------------------------------------------------------------------------------------------------
@@ -158,14 +83,6 @@ Range<T> any_fold(const Reduction& call, const PerRank<T>& inputs, std::size_t i
   const auto unit = static_cast<long double>(std::numeric_limits<Partial<T>>::epsilon()) / 2;
   return rounded_once<T>(fold.value, static_cast<long double>(ranks + 2) * unit * fold.magnitude);
 }
-
-// The number of significant bits of T, with the leading one.
-template <class T>
-constexpr int kPrecision = std::is_same_v<T, float16>         ? 11
-                           : std::is_same_v<T, bfloat16>      ? 8
-                           : std::is_same_v<T, float8_e4m3fn> ? 4
-                           : std::is_same_v<T, float8_e5m2>   ? 3
-                                                              : std::numeric_limits<Partial<T>>::digits;
 
 // The same if every partial result is rounded to T on its way. Then u is 2^-11 for float16, 2^-8 for bfloat16, 2^-4
 // and 2^-3 for those of 8 bits. This is not so small that its powers can be left out, and the last rounding counts as

@@ -20,7 +20,7 @@ template <class T>
 auto judge_left_fold(const Reduction& call, const PerRank<T>& inputs) {
   return [&call, &inputs](std::size_t i, int ranks, T got) -> std::string {
     const T want = left_fold(call, inputs, i, ranks);
-    if (is_nan(want) ? is_nan(got) : bits_of(want) == bits_of(got)) return {};
+    if (is_alike(got, want)) return {};
     return fmt::format("{}, not {}", show(got), show(want));
   };
 }

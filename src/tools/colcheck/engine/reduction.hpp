@@ -2,12 +2,10 @@
 // output of a rank. It is a header only, so that tests can use it without the tools.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,29 +13,14 @@
 #include <col/group.hpp>
 #include <col/plan.hpp>
 
+#include "colcheck/engine/element.hpp"
+
 namespace col::colcheck {
 
 // The elements of rank r are at [r]. Inputs have the same number on every rank, a multiple of the number of ranks for a
 // reduce_scatter(v).
 template <class T>
 using PerRank = std::vector<std::vector<T>>;
-
-template <class T>
-constexpr bool is_float8_v = std::is_same_v<T, float8_e4m3fn> || std::is_same_v<T, float8_e5m2>;
-template <class T>
-constexpr bool is_narrow_v = is_float8_v<T> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
-
-template <class T>
-auto bits_of(T value) {
-  if constexpr (sizeof(T) == 1)
-    return std::bit_cast<std::uint8_t>(value);
-  else if constexpr (sizeof(T) == 2)
-    return std::bit_cast<std::uint16_t>(value);
-  else if constexpr (sizeof(T) == 4)
-    return std::bit_cast<std::uint32_t>(value);
-  else
-    return std::bit_cast<std::uint64_t>(value);
-}
 
 template <class T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
@@ -60,7 +43,7 @@ struct Reduction {
   bool deterministic = false;
   bool compress = false;
 
-  const Op& op(int rank) const { return ops.size() == 1 ? ops.front() : ops[static_cast<std::size_t>(rank)]; }
+  const Op& op(int rank) const { return tools::op_of(ops, rank); }
   col::Options options(int rank) const {
     col::Options options;
     options.op = op(rank);
@@ -93,15 +76,19 @@ inline std::vector<std::size_t> uneven_counts(int size, std::size_t total) {
   return counts;
 }
 
+// `total`: elements of every rank's input.
 inline Covered covered(const Reduction& reduction, int rank, int size, std::size_t total) {
-  const std::size_t block = total / static_cast<std::size_t>(size);
-  const auto r = static_cast<std::size_t>(rank);
-  const CollectiveRow& row = row_of(reduction.collective);
-  const int ranks = row.folds == Folds::all ? size : row.folds == Folds::up_to_rank ? rank + 1 : rank;
-  if (ranks == 0 || !row.has_output(rank == reduction.root)) return {};
-  if (row.out != Extent::block) return {0, total, ranks};
-  if (!row.has_counts()) return {r * block, block, ranks};
-  return {r == 0 ? 0 : (r - 1) * block, uneven_counts(size, total)[r], ranks};
+  const bool scatters = tools::brings_blocks(reduction.collective);
+  const tools::ReferenceCall call{.collective = reduction.collective,
+                                  .size = size,
+                                  .root = reduction.root,
+                                  .count = scatters ? total / static_cast<std::size_t>(size) : total,
+                                  .counts = reduction.collective == Collective::reduce_scatterv
+                                                ? uneven_counts(size, total)
+                                                : std::vector<std::size_t>()};
+  const auto segments = output_segments(call, rank);
+  if (segments.empty()) return {};
+  return {begin_of(call, segments[0]), segments[0].count, segments[0].last};
 }
 
 // Makes the call and waits for its end. Throws col::Error.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "colcheck/engine/element.hpp"
 #include "colcheck/engine/fold.hpp"
@@ -123,66 +122,6 @@ T element(const Case& c, int rank, std::uint64_t index) {
   }
 }
 
-// ---- Results
-
-template <class T>
-Partial<T> combined_by(const Case& c, const Op& op, Partial<T> left, Partial<T> right) {
-  using P = Partial<T>;
-  if (c.op == Operator::user) return number<P>(add<T>(whole<P>(left), whole<P>(right)));
-  if (c.op == Operator::ordered) return number<P>(compose<T>(whole<P>(left), whole<P>(right)));
-  return combined(op, left, right);
-}
-
-// Over the ranks [first, last) of a group of as many as there are operators.
-template <class T>
-T reduced(const Case& c, const std::vector<Op>& ops, int first, int last, std::uint64_t index) {
-  const auto of_rank = [&](int rank) {
-    return contribution(ops[static_cast<std::size_t>(rank)], element<T>(c, rank, index));
-  };
-  Partial<T> total = of_rank(first);
-  for (int rank = first + 1; rank < last; ++rank) total = combined_by<T>(c, ops[0], total, of_rank(rank));
-  return finished<T>(ops[0], total, static_cast<int>(ops.size()));
-}
-
-// ---- Blocks
-
-// Appends `count` values: value(T{}, index), where `block` and the number in it make the index.
-template <class Value>
-void append(Bytes& bytes, DType dtype, int block, std::size_t count, Value value) {
-  with_element(dtype, [&](auto element) {
-    using T = decltype(element);
-    const std::size_t begin = bytes.size();
-    bytes.resize(begin + count * sizeof(T));
-    for (std::size_t i = 0; i < count; ++i) {
-      const T v = value(T{}, (static_cast<std::uint64_t>(block) << 32) + i);
-      std::memcpy(bytes.data() + begin + i * sizeof(T), &v, sizeof(T));
-    }
-  });
-}
-
-// What `rank` gives.
-Bytes given(const Case& c, int rank, const std::vector<std::size_t>& blocks) {
-  Bytes bytes;
-  for (std::size_t block = 0; block < blocks.size(); ++block)
-    append(bytes, c.dtype, static_cast<int>(block), blocks[block],
-           [&](auto element_, std::uint64_t i) { return element<decltype(element_)>(c, rank, i); });
-  return bytes;
-}
-
-Bytes results(const Case& c, int size, const std::vector<tools::Segment>& segments) {
-  std::vector<Op> ops;
-  for (int rank = 0; rank < size; ++rank) ops.push_back(op_of(c, rank));
-  Bytes bytes;
-  for (const tools::Segment& segment : segments) {
-    const bool one = segment.last - segment.first == 1 && !is_reduction(c.primitive);
-    append(bytes, c.dtype, segment.block, segment.count, [&](auto element_, std::uint64_t i) {
-      using T = decltype(element_);
-      return one ? element<T>(c, segment.first, i) : reduced<T>(c, ops, segment.first, segment.last, i);
-    });
-  }
-  return bytes;
-}
-
 // ---- Parts
 
 // A batch is an alltoallv in messages, and a recv_any a gatherv.
@@ -190,50 +129,33 @@ tools::ReferenceCall reference_call_of(const Case& c, int size) {
   const Collective collective = c.primitive == Primitive::batch      ? Collective::alltoallv
                                 : c.primitive == Primitive::recv_any ? Collective::gatherv
                                                                      : *collective_of(c.primitive);
-  tools::ReferenceCall call{.collective = collective, .size = size, .root = c.root, .count = c.count};
+  tools::ReferenceCall call{.collective = collective, .size = size, .root = c.root, .count = c.count, .ops = {}};
   if (collective == Collective::alltoallv) {
     for (int from = 0; from < size; ++from)
       for (int to = 0; to < size; ++to) call.counts.push_back(block_count(c, from, to));
   } else if (is_v_form(c.primitive) || c.primitive == Primitive::recv_any) {
     for (int rank = 0; rank < size; ++rank) call.counts.push_back(block_count(c, rank, rank));
   }
+  for (int rank = 0; rank < size; ++rank) call.ops.push_back(op_of(c, rank));
   return call;
 }
 
 }  // namespace
 
-Outline outline_of(const tools::ReferenceCall& call, int rank) {
-  const bool scatters = call.collective == Collective::scatter || call.collective == Collective::scatterv;
-  Outline outline;
-  outline.giver = scatters ? call.root : rank;
-  if (call.collective != Collective::broadcast) outline.given = input_blocks(call, outline.giver);
-  outline.gotten = output_segments(call, rank);
-  outline.part.reads = call.collective != Collective::broadcast && outline.giver == rank;
-  outline.part.writes = !outline.gotten.empty() || call.collective == Collective::barrier;
-  if (call.collective == Collective::exscan && rank == 0) outline.gotten = {{0, 1, 0, call.count}};
-  if (outline.gotten.empty()) outline.gotten = output_segments(call, call.root);  // of the root, as long as this one
-  const bool in_blocks = tools::brings_blocks(call.collective), out_blocks = tools::gets_blocks(call.collective);
-  std::vector<std::size_t> lengths;
-  for (const tools::Segment& segment : outline.gotten) lengths.push_back(segment.count);
-  if (in_blocks != out_blocks) outline.own_offset = tools::begin_of(in_blocks ? outline.given : lengths, rank);
-  if (in_blocks && outline.part.reads) outline.part.in_counts = outline.given;
-  if (out_blocks && outline.part.writes) outline.part.out_counts = lengths;
-  return outline;
-}
-
 Part part_of(const Case& c, int rank, int size) {
-  if (c.primitive == Primitive::send_recv || c.primitive == Primitive::sendrecv) {
+  const bool rotates = c.primitive == Primitive::send_recv || c.primitive == Primitive::sendrecv;
+  return with_element(c.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    // The number of the block is in the index of its elements.
+    const auto value = [&](int from, int block, std::size_t i) {
+      return element<T>(c, from, (static_cast<std::uint64_t>(block) << 32) + i);
+    };
+    if (!rotates) return part_with<T>(reference_call_of(c, size), rank, value);
     Part part;
-    part.input = given(c, rank, {c.count});
-    part.output = given(c, source_of(c, rank, size), {c.count});
+    append_block(part.input, c.count, [&](std::size_t i) { return value(rank, 0, i); });
+    append_block(part.output, c.count, [&](std::size_t i) { return value(source_of(c, rank, size), 0, i); });
     return part;
-  }
-  Outline outline = outline_of(reference_call_of(c, size), rank);
-  Part part = std::move(outline.part);
-  part.input = given(c, outline.giver, outline.given);
-  part.output = results(c, size, outline.gotten);
-  part.own_offset = outline.own_offset * size_of(c.dtype);
-  return part;
+  });
 }
 
 Op op_of(const Case& c, int rank) {

@@ -166,6 +166,11 @@ class HugeCall {
         rank_(rank),
         size_(size),
         sides_(sides_of(c, size)),
+        call_{.collective = collective_of(c.primitive).value_or(Collective::barrier),
+              .size = size,
+              .root = c.root,
+              .count = c.count},
+        segments_(output_segments(call_, rank)),
         given_(places_in(sides_.in, size)),
         block_(std::min(sides_.in, sides_.out)),
         in_(sides_.in * size_of(c.dtype)),
@@ -211,21 +216,12 @@ class HugeCall {
     return 1 + static_cast<int>(mix(c_.seed, static_cast<std::uint64_t>(rank), index) % 60);
   }
 
-  int sum_at(std::size_t index) const {
-    int sum = 0;
-    for (int r = 0; r < size_; ++r) sum += value_of(r, index);
-    return sum;
-  }
-
   int wanted_at(std::size_t index) const {
-    const std::size_t own = static_cast<std::size_t>(rank_) * c_.count;
-    const auto block = static_cast<int>(index / c_.count);
-    if (c_.primitive == Primitive::allreduce) return sum_at(index);
-    if (c_.primitive == Primitive::reduce_scatter) return sum_at(own + index);
-    if (c_.primitive == Primitive::broadcast) return value_of(c_.root, index);
-    if (c_.primitive == Primitive::scatter) return value_of(c_.root, own + index);
     if (c_.primitive == Primitive::send_recv) return value_of(source_of(c_, rank_, size_), index);
-    return value_of(block, index % c_.count);  // allgather and gather
+    const tools::Segment& from = segments_[index / segments_[0].count];
+    const std::size_t begin = static_cast<std::size_t>(from.block) * c_.count;
+    return tools::element_at<int>(call_, from, begin + index % from.count,
+                                  [&](int rank, int /*block*/, std::size_t i) { return value_of(rank, i); });
   }
 
   void put(std::byte* data, std::size_t index, int value) const {
@@ -244,6 +240,8 @@ class HugeCall {
   const Case& c_;
   const int rank_, size_;
   const Sides sides_;
+  const tools::ReferenceCall call_;
+  const std::vector<tools::Segment> segments_;  // of the output; none of send_recv
   const Places given_;
   const std::size_t block_;
   Mapping in_, out_;

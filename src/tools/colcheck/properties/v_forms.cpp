@@ -1,5 +1,5 @@
-// Blocks with very different counts: none, all with one rank, skewed, at random. It has its own oracle. The v-forms
-// have no blocks in another order than that of the ranks, so batches of messages test these.
+// Blocks with very different counts: none, all with one rank, skewed, at random. The v-forms have no blocks in another
+// order than that of the ranks, so batches of messages test these.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -63,19 +63,6 @@ T value_of(const Case& c, int rank, int block, std::size_t index) {
   return element_of<T>(static_cast<float>(drawn % 7));
 }
 
-void append_sums(Bytes& bytes, const Case& c, const tools::Segment& segment) {
-  with_element(c.dtype, [&](auto element) {
-    using T = decltype(element);
-    for (std::size_t i = 0; i < segment.count; ++i) {
-      float sum = 0;
-      for (int r = segment.first; r < segment.last; ++r) sum += value_of_element(value_of<T>(c, r, segment.block, i));
-      const auto value = element_of<T>(sum);
-      const auto* const data = reinterpret_cast<const std::byte*>(&value);
-      bytes.insert(bytes.end(), data, data + sizeof value);
-    }
-  });
-}
-
 // ---- What a rank brings and gets
 
 Part part_for(const Case& c, int me) {
@@ -88,13 +75,10 @@ Part part_for(const Case& c, int me) {
     for (int from = 0; from < c.ranks; ++from)
       for (int to = 0; to < c.ranks; ++to) call.counts.push_back(count_from_to(c, from, to));
   }
-  Outline outline = outline_of(call, me);
-  Part part = std::move(outline.part);
-  for (std::size_t block = 0; block < outline.given.size(); ++block)
-    append_sums(part.input, c, {outline.giver, outline.giver + 1, static_cast<int>(block), outline.given[block]});
-  for (const tools::Segment& segment : outline.gotten) append_sums(part.output, c, segment);
-  part.own_offset = outline.own_offset * size_of(c.dtype);
-  return part;
+  return with_element(c.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return part_with<T>(call, me, [&](int rank, int block, std::size_t i) { return value_of<T>(c, rank, block, i); });
+  });
 }
 
 // ---- The call
