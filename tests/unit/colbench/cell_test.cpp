@@ -166,7 +166,7 @@ TEST_CASE("values: every byte of an opaque element, and both parts of a complex 
 
 TEST_CASE("values: an average over ranks may be rounded once for each, and no more", "[colbench]") {
   std::array<std::byte, 8> element{};
-  store_result(element.data(), DType::bfloat16, 5.375);  // three ranks' 16, each third rounded first
+  store_element(element.data(), DType::bfloat16, 5.375);  // three ranks' 16, each third rounded first
   CHECK(is_element(element.data(), DType::bfloat16, 16.0 / 3, 3));
   CHECK_FALSE(is_element(element.data(), DType::bfloat16, 16.0 / 3));
   CHECK_FALSE(is_element(element.data(), DType::bfloat16, 15.0 / 3, 3));
@@ -175,7 +175,7 @@ TEST_CASE("values: an average over ranks may be rounded once for each, and no mo
 TEST_CASE("values: floats of 8 bits are right as near as they can be, and where they end", "[colbench]") {
   const auto holds = [](DType dtype, double stored, double expected, int averaged) {
     std::byte element{};
-    store_result(&element, dtype, stored);
+    store_element(&element, dtype, stored);
     return is_element(&element, dtype, expected, averaged);
   };
   for (const DType dtype : {DType::float8_e4m3fn, DType::float8_e5m2}) {
@@ -205,20 +205,11 @@ TEST_CASE("values: what two ranks, blocks, places or iterations bring differs mo
   CHECK(equal < 3 * kTries / 5);  // one in eight by chance
 }
 
-TEST_CASE("values: a fold is what the operator says", "[colbench]") {
-  const auto folded = [](ReduceOp op, DType dtype) {
-    Fold fold(op, dtype);
-    for (const std::int64_t value : {3, 8, 5}) fold.add(value);
-    return fold.result(3);
-  };
-  CHECK(folded(ReduceOp::sum, DType::float32) == 16);
-  CHECK(folded(ReduceOp::product, DType::float32) == 120);
-  CHECK(folded(ReduceOp::product, DType::int8) == 120);
-  CHECK(folded(ReduceOp::min, DType::int32) == 3);
-  CHECK(folded(ReduceOp::max, DType::int32) == 8);
-  CHECK(folded(ReduceOp::avg, DType::int32) == 5);
-  CHECK(folded(ReduceOp::avg, DType::float64) == Approx(16.0 / 3));
-  CHECK(folded(ReduceOp::bor, DType::uint8) == 15);
-  CHECK(folded(ReduceOp::band, DType::uint8) == 0);
-  CHECK(folded(ReduceOp::bxor, DType::uint8) == 14);
+TEST_CASE("values: what moves is compared with what its type keeps of it", "[colbench]") {
+  std::array<std::byte, 16> element{};
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    store_element(element.data(), dtype, 5);
+    CHECK(is_element(element.data(), dtype, kept(5, dtype), 0));
+  }
 }

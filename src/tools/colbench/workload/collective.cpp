@@ -11,6 +11,7 @@
 #include "colbench/workload/buffer.hpp"
 #include "colbench/workload/values.hpp"
 #include "colbench/workload/workload.hpp"
+#include "common/arithmetic.hpp"
 
 namespace col::colbench {
 namespace {
@@ -45,6 +46,8 @@ class CollectiveWorkload : public Workload {
     options_.timeout = setup.timeout;
     options_.algorithm = spec_.algorithm == "auto" ? std::string_view() : std::string_view(spec_.algorithm);
     counts_.assign(static_cast<std::size_t>(size_), count_);
+    if (const auto collective = collective_of(spec_.operation))
+      call_ = {.collective = *collective, .size = size_, .count = count_, .ops = {spec_.op}};
     window_ = spec_.cadence == Cadence::stream ? stream_window(spec_.bytes) : 1;
     // Buffers are as large as any root needs.
     const Shape shape = shape_of(spec_.operation, size_, true);
@@ -64,7 +67,8 @@ class CollectiveWorkload : public Workload {
   void prepare(std::uint64_t iteration) override {
     set_ = &sets_[iteration % sets_.size()];
     root_ = spec_.root == kRotatingRoot ? static_cast<int>(iteration % static_cast<std::uint64_t>(size_)) : spec_.root;
-    options_.root = root_;
+    options_.root = call_.root = root_;
+    output_ = output_segments(call_, rank_);
     sampled_.clear();
     // A stream in place works on its own results; nobody can say what they should be.
     if (checked_ && (window_ == 1 || !spec_.in_place)) renew(iteration);
@@ -144,14 +148,12 @@ class CollectiveWorkload : public Workload {
   void fill_whole(Set& set, std::uint64_t epoch) {
     set_ = &set;
     const int blocks = spec_.in_place || !is_broadcast() ? shape_of(spec_.operation, size_, true).in : 0;
-    for (int block = 0; block < blocks; ++block) {
-      std::byte* to = in() + offset(block);
-      for (std::size_t i = 0; i < count_; ++i)
-        store_element(to + i * element_, spec_.dtype, values_.at(rank_, block, i, epoch));
-    }
+    const auto fill = [&](std::byte* to, int block) {
+      fill_elements(to, spec_.dtype, count_, [&](std::size_t i) { return values_.at(rank_, block, i, epoch); });
+    };
+    for (int block = 0; block < blocks; ++block) fill(in() + offset(block), block);
     if (is_broadcast()) {
-      for (std::size_t i = 0; i < count_; ++i)
-        store_element(out() + i * element_, spec_.dtype, values_.at(rank_, 0, i, epoch));
+      fill(out(), 0);
       out_buffer().push_all();
     }
     if (blocks > 0) in_buffer().push_all();
@@ -192,7 +194,7 @@ class CollectiveWorkload : public Workload {
 
   void write_expected(std::size_t index) {
     for (int block = 0; block < out_blocks(); ++block)
-      store_result(expected_.image() + offset(block) + index * element_, spec_.dtype, expected(block, index));
+      store_element(expected_.image() + offset(block) + index * element_, spec_.dtype, expected(block, index));
   }
 
   // In place, all inputs have been filled again, and earlier samples are gone. Otherwise they are still there.
@@ -236,12 +238,12 @@ class CollectiveWorkload : public Workload {
     }
     if (is_broadcast()) {
       if (rank_ != root_) return;
-      store_element(out() + index * element_, spec_.dtype, value(rank_, 0, index));
+      store_element(out() + index * element_, spec_.dtype, static_cast<double>(value(rank_, 0, index)));
       return out_buffer().push(out_offset() + index * element_, element_);
     }
     for (int block = 0; block < in_blocks(); ++block) {
       const std::size_t at = offset(block) + index * element_;
-      store_element(in() + at, spec_.dtype, value(rank_, block, index));
+      store_element(in() + at, spec_.dtype, static_cast<double>(value(rank_, block, index)));
       in_buffer().push(in_offset() + at, element_);
     }
   }
@@ -257,18 +259,20 @@ class CollectiveWorkload : public Workload {
 
   // What block `block` of this rank's output must hold.
   double expected(int block, std::size_t index) const {
-    const CollectiveRow& row = row_of(*collective_of(spec_.operation));
-    if (!row.reduces()) {
-      const int source = row.out == Extent::blocks ? block : root_;
-      return static_cast<double>(value(source, row.in == Extent::blocks ? rank_ : 0, index));
-    }
-    const bool scattered = row.out == Extent::block;
-    const int end = row.folds == Folds::all ? size_ : row.folds == Folds::up_to_rank ? rank_ + 1 : rank_;
-    Fold fold(spec_.op, spec_.dtype);
-    for (int rank = 0; rank < end; ++rank) fold.add(value(rank, scattered ? rank_ : 0, index));
-    return fold.result(size_);
+    const tools::Segment& from = output_[static_cast<std::size_t>(block)];
+    const auto input = [&](int rank) { return value(rank, from.block, index); };
+    if (!is_reduction(spec_.operation)) return kept(input(from.first), spec_.dtype);
+    return tools::with_element(spec_.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      const auto result = tools::partial_fold<T>(call_.ops, size_, from.first, from.last, [&](int rank) {
+        return tools::element_of<T>(static_cast<float>(input(rank)));
+      });
+      if constexpr (tools::is_complex_v<T>)
+        return static_cast<double>(result.real());
+      else
+        return static_cast<double>(result);
+    });
   }
-
   void look_at(std::size_t index, std::uint64_t iteration, Check& check) const {
     for (int block = 0; block < out_blocks(); ++block) {
       const std::byte* at = out() + offset(block) + index * element_;
@@ -308,6 +312,8 @@ class CollectiveWorkload : public Workload {
   const Values values_;
   Options options_;
   std::vector<std::size_t> counts_;
+  tools::ReferenceCall call_;           // the same, for what must come out
+  std::vector<tools::Segment> output_;  // of this rank
   int window_ = 1;
   std::vector<Set> sets_;
   Set* set_ = nullptr;

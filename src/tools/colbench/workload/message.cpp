@@ -47,7 +47,8 @@ class MessageWorkload : public Workload {
     const CellBuffer& received = last_set().received;
     if (checked_) {
       each_looked_at(iteration, [&](std::size_t index) {
-        store_element(at(sent, index), spec_.dtype, values_.at(group_.rank(), 0, index, iteration));
+        store_element(at(sent, index), spec_.dtype,
+                      static_cast<double>(values_.at(group_.rank(), 0, index, iteration)));
         std::memset(at(received, index), 0x7b, size_of(spec_.dtype));
         if (all_) return;
         sent.push(offset(index), size_of(spec_.dtype));
@@ -78,7 +79,7 @@ class MessageWorkload : public Workload {
     const CellBuffer& received = last_set().received;
     if (all_) received.pull_all();
     each_looked_at(iteration, [&](std::size_t index) {
-      const auto wanted = static_cast<double>(values_.at(partner_->rank, 0, index, iteration));
+      const double wanted = kept(values_.at(partner_->rank, 0, index, iteration), spec_.dtype);
       ++check.elements;
       if (!all_) received.pull(offset(index), size_of(spec_.dtype));
       if (is_element(at(received, index), spec_.dtype, wanted, 0)) return;

@@ -1,14 +1,17 @@
 // The values for operations, and the results that they must have.
 //
 // They are whole numbers so small that every partial sum is exact in every type, so the order of a reduction does not
-// show. An element is a function of (seed, rank, block, index, epoch). Results are computed only from this function.
+// show. An element is a function of (seed, rank, block, index, epoch). Results follow from it by common/arithmetic.hpp.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include <col/types.hpp>
+
+#include "common/element.hpp"
 
 namespace col::colbench {
 
@@ -36,30 +39,31 @@ std::vector<std::size_t> sampled_elements(std::uint64_t seed, std::uint64_t iter
 // As many are looked at where a check may take longer.
 inline constexpr std::size_t kSampledWhole = 65'536;
 
-// Writes `value` as an element of `dtype`.
-void store_element(void* to, DType dtype, std::int64_t value);
-// The same for a result: rounded as the type requires.
-void store_result(void* to, DType dtype, double value);
+// Writes `value` as an element of `dtype`, rounded as the type requires. Requires of integers: the type has it.
+void store_element(void* to, DType dtype, double value);
+// The same for `count` elements in a row: value(i).
+template <class Value>
+void fill_elements(std::byte* to, DType dtype, std::size_t count, Value value) {
+  const std::size_t size = size_of(dtype);
+  if (is_opaque(dtype)) {
+    for (std::size_t i = 0; i < count; ++i) store_element(to + i * size, dtype, static_cast<double>(value(i)));
+    return;
+  }
+  tools::with_element(dtype, [&](auto element) {
+    for (std::size_t i = 0; i < count; ++i) {
+      element = tools::element_of<decltype(element)>(static_cast<float>(value(i)));
+      std::memcpy(to + i * sizeof element, &element, sizeof element);
+    }
+  });
+}
+// What is left of a small whole number in an element.
+inline double kept(std::int64_t value, DType dtype) {
+  return dtype == DType::boolean ? value != 0 : static_cast<double>(value);
+}
 // Whether the element at `from` is `expected` (averages and products of narrow floats may be off by rounding).
 // `averaged`: as an average over so many ranks, which NCCL divides before it adds, and rounds each time; 0: it was
 // moved, and must be exact.
 bool is_element(const void* from, DType dtype, double expected, int averaged = 1);
 double load_element(const void* from, DType dtype);
-
-// Combines contributions one after the other.
-class Fold {
- public:
-  Fold(ReduceOp op, DType dtype) : op_(op), dtype_(dtype) {}
-  void add(std::int64_t value);
-  // `ranks`: what an average divides by.
-  double result(int ranks) const;
-
- private:
-  ReduceOp op_;
-  DType dtype_;
-  int added_ = 0;
-  std::int64_t value_ = 0;
-  double product_ = 1;
-};
 
 }  // namespace col::colbench
