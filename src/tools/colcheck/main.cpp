@@ -29,6 +29,7 @@
 #include "colcheck/properties/list.hpp"
 #include "colcheck/report/report.hpp"
 #include "colcheck/run.hpp"
+#include "colcheck/selftest/agreement.hpp"
 #include "colcheck/selftest/self_test.hpp"
 #include "common/exit_codes.hpp"
 #include "common/gpu.hpp"
@@ -143,11 +144,14 @@ bool write_reports(const Options& options, const Results& results) {
   return good;
 }
 
-// Prints which property catches which bug. Returns the exit code: 0 if each bug is caught and the control is not.
+// Prints how the arithmetic agrees with the definitions, and which property catches which bug. Returns the exit code: 0
+// if all is as it should be: each bug is caught and the control is not.
 // Requires: register_planted_backends() on all ranks, and at least kSelfTestRanks of them; otherwise UsageError.
 int run_self_test(Lead& lead, const ContextSpec& spec, std::uint64_t seed) {
   if (spec.world_size < kSelfTestRanks)
     throw UsageError("--self-test needs {} ranks, and this world has {}", kSelfTestRanks, spec.world_size);
+  const AgreementReport arithmetic = compare_all();
+  say(arithmetic.text);
   std::vector<HuntResult> catches;
   try {
     for (const PlantedBug& bug : planted_bugs()) {
@@ -160,7 +164,7 @@ int run_self_test(Lead& lead, const ContextSpec& spec, std::uint64_t seed) {
     return ended.exit_code;
   }
   say(table_of(catches));
-  return all_good(catches) ? tools::exit_code::kSuccess : tools::exit_code::kWrongData;
+  return arithmetic.is_good && all_good(catches) ? tools::exit_code::kSuccess : tools::exit_code::kWrongData;
 }
 
 int lead_world(Context& context, tools::Coordinator& ranks, const Options& options, const tools::Screen& screen,
