@@ -34,6 +34,26 @@ struct Baseline {
     return __builtin_convertvector(words, Quarters<kBytes>);
   }
 
+  // As combine_in_order() says.
+  template <std::size_t kBytes>
+  [[gnu::always_inline]] static inline Floats<kBytes> sum(Floats<kBytes> left, Floats<kBytes> right) {
+#if defined(__x86_64__)
+    asm("addps %1, %0" : "+x"(left) : "x"(right));
+    return left;
+#else
+    return left + right;
+#endif
+  }
+  template <std::size_t kBytes>
+  [[gnu::always_inline]] static inline Floats<kBytes> product(Floats<kBytes> left, Floats<kBytes> right) {
+#if defined(__x86_64__)
+    asm("mulps %1, %0" : "+x"(left) : "x"(right));
+    return left;
+#else
+    return left * right;
+#endif
+  }
+
 #if defined(__x86_64__)
   template <class Stored>
   [[gnu::always_inline]] static inline void stream(std::byte* to, Stored value) {

@@ -41,7 +41,7 @@ struct PlainPack {
 
 // 16-bit floats in two vectors: one holds the elements of even index, the other those of odd index. Shifts and masks
 // separate and join them; they are cheaper than any instruction that moves elements to other lanes.
-template <DType kDType, std::size_t kBytes>
+template <class Isa, DType kDType, std::size_t kBytes>
 struct EvenOddPack {
   using Stored = Words<kBytes>;
   using Lanes = NarrowLanes<kDType, kBytes>;
@@ -65,8 +65,8 @@ struct EvenOddPack {
   template <class Operator>
   [[gnu::always_inline]] inline void add(const std::byte* from) {
     const EvenOddPack other = load(from);
-    even = combine<Operator, float, kBytes>(even, other.even);
-    odd = combine<Operator, float, kBytes>(odd, other.odd);
+    even = combine_in_order<Isa, Operator, kBytes>(even, other.even);
+    odd = combine_in_order<Isa, Operator, kBytes>(odd, other.odd);
   }
   [[gnu::always_inline]] inline void divide(float by) {
     even = even / by;
@@ -99,8 +99,8 @@ struct LowHighPack {
   template <class Operator>
   [[gnu::always_inline]] inline void add(const std::byte* from) {
     const LowHighPack other = load(from);
-    low = combine<Operator, float, kBytes>(low, other.low);
-    high = combine<Operator, float, kBytes>(high, other.high);
+    low = combine_in_order<Isa, Operator, kBytes>(low, other.low);
+    high = combine_in_order<Isa, Operator, kBytes>(high, other.high);
   }
   [[gnu::always_inline]] inline void divide(float by) {
     low = low / by;
@@ -139,10 +139,10 @@ class QuarterPack {
   template <class Operator>
   [[gnu::always_inline]] inline void add(const std::byte* from) {
     const QuarterPack other = load(from);
-    a = combine<Operator, float, kBytes>(a, other.a);
-    b = combine<Operator, float, kBytes>(b, other.b);
-    c = combine<Operator, float, kBytes>(c, other.c);
-    d = combine<Operator, float, kBytes>(d, other.d);
+    a = combine_in_order<Isa, Operator, kBytes>(a, other.a);
+    b = combine_in_order<Isa, Operator, kBytes>(b, other.b);
+    c = combine_in_order<Isa, Operator, kBytes>(c, other.c);
+    d = combine_in_order<Isa, Operator, kBytes>(d, other.d);
   }
   [[gnu::always_inline]] inline void divide(float by) {
     a = a / by;
@@ -175,7 +175,7 @@ using PackFor = std::conditional_t<
     !is_narrow(kDType), PlainPack<kDType, kBytes>,
     std::conditional_t<row_of(kDType).size == 1, QuarterPack<Isa, kFrom, kDType, kBytes>,
                        std::conditional_t<kFrom == kDType && (kDType == DType::bfloat16 || !Isa::kConvertsFloat16),
-                                          EvenOddPack<kDType, kBytes>, LowHighPack<Isa, kFrom, kDType, kBytes>>>>;
+                                          EvenOddPack<Isa, kDType, kBytes>, LowHighPack<Isa, kFrom, kDType, kBytes>>>>;
 
 }  // namespace
 }  // namespace col::core

@@ -1,4 +1,4 @@
-// Conversions between 8, 16 and 32 bits by instructions of x86-64. Included once by avx2.cpp and avx512.cpp; only the
+// Conversions between 8, 16 and 32 bits by instructions of x86-64, and sums whose operands keep their places. Included once by avx2.cpp and avx512.cpp; only the
 // latter uses vectors of 64 bytes.
 #pragma once
 
@@ -15,6 +15,20 @@ struct X86Conversions {
   static constexpr bool kConvertsFloat16 = true;
   // The forms without a mask make gcc 12 warn about their undefined operand.
   static constexpr __mmask16 kAll = 0xffff;
+
+  // As combine_in_order() says.
+  template <std::size_t kBytes>
+  [[gnu::always_inline]] static inline Floats<kBytes> sum(Floats<kBytes> left, Floats<kBytes> right) {
+    Floats<kBytes> result;
+    asm("vaddps %2, %1, %0" : "=v"(result) : "v"(left), "v"(right));
+    return result;
+  }
+  template <std::size_t kBytes>
+  [[gnu::always_inline]] static inline Floats<kBytes> product(Floats<kBytes> left, Floats<kBytes> right) {
+    Floats<kBytes> result;
+    asm("vmulps %2, %1, %0" : "=v"(result) : "v"(left), "v"(right));
+    return result;
+  }
 
   template <std::size_t kBytes>
   [[gnu::always_inline]] static inline Floats<kBytes> widen_float16(Halves<kBytes> halves) {
