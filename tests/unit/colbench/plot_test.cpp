@@ -35,6 +35,10 @@ Results two_curves() {
   return results;
 }
 
+std::string html_report(const Results& results, const col::tools::Part& own = {}) {
+  return html_page(report_of(results, own));
+}
+
 std::vector<Figure> drawn(const Results& results) {
   return figures_of(results).figures;
 }

@@ -78,7 +78,7 @@ int write_outputs(const Results& results, const Output& output, const tools::Par
   write(output.json, [&] { tools::write_file(output.json, json_results(results)); });
   write(output.csv, [&] { tools::write_file(output.csv, csv_results(results)); });
   write(output.plot, [&] { tools::write_file(output.plot, plot_svg(results)); });
-  write(output.html, [&] { tools::write_file(output.html, html_report(results, own)); });
+  write(output.html, [&] { tools::write_file(output.html, html_page(report_of(results, own))); });
   return good || results.exit_code != tools::exit_code::kSuccess ? results.exit_code : tools::exit_code::kUsage;
 }
 

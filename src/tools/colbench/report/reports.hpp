@@ -25,9 +25,9 @@ std::vector<tools::Note> notes_of(const Results& results);
 // decimal, bandwidths in bytes per second; what is not there is empty. Pure.
 std::string csv_results(const Results& results);
 
-// A page for a browser: the results in words, what the command has to say of its `own` (if that has a title), a figure
-// for what is compared, every row with all its statistics, the machine, the command, and json_results() for programs.
-// Pure.
-std::string html_report(const Results& results, const tools::Part& own = {});
+// All that is said of them, for pages and other forms: the results in words, what the command has to say of its `own`
+// (if that has a title), a figure for what is compared, every row with all its statistics, the machine, the command,
+// and json_results() for programs. Pure.
+tools::Report report_of(const Results& results, const tools::Part& own = {});
 
 }  // namespace col::colbench

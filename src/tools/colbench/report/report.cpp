@@ -103,7 +103,7 @@ tools::Part run_part(const Results& results) {
 
 }  // namespace
 
-std::string html_report(const Results& results, const tools::Part& own) {
+tools::Report report_of(const Results& results, const tools::Part& own) {
   const Findings findings = findings_of(results);
   tools::Report report{.tool = "colbench",
                        .verdict = {findings.headline, findings.tone},
@@ -123,7 +123,7 @@ std::string html_report(const Results& results, const tools::Part& own) {
                           .command = tools::shell_line(results.run.command),
                           .notes = {{"All samples are in this page, as --json writes them, in the element "
                                      "colbench-results."}}});
-  return html_page(report);
+  return report;
 }
 
 }  // namespace col::colbench
