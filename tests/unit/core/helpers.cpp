@@ -19,6 +19,7 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "common/element.hpp"
 #include "support/catch.hpp"
 #include "support/fork.hpp"
 #include "support/soon.hpp"
@@ -77,11 +78,10 @@ void randomize(std::span<std::byte> bytes, col::DType dtype, std::mt19937& rando
 }  // of 8 bits, random ones are all of them
 
 float rounded(col::DType dtype, float exact) {
-  if (dtype == col::DType::float16) return static_cast<float>(col::float16(exact));
-  if (dtype == col::DType::bfloat16) return static_cast<float>(col::bfloat16(exact));
-  if (dtype == col::DType::float8_e4m3fn) return static_cast<float>(col::float8_e4m3fn(exact));
-  if (dtype == col::DType::float8_e5m2) return static_cast<float>(col::float8_e5m2(exact));
-  return exact;
+  return col::tools::with_element(dtype, [exact]<class T>(T) {
+    if constexpr (col::tools::is_narrow_v<T>) return static_cast<float>(T(exact));
+    return exact;
+  });
 }
 
 std::size_t entries(const std::string& directory) {

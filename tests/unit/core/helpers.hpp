@@ -30,24 +30,8 @@ std::vector<col::core::Instructions> available_instructions();
 // Random bits in an array of that type, with the values in between that break things.
 void randomize(std::span<std::byte> bytes, col::DType dtype, std::mt19937& random);
 
-// What a reduction of two numbers should give, in the precision of F. avg adds, as its division comes later.
-template <class F>
-F combined(col::ReduceOp op, F left, F right) {
-  if (op == col::ReduceOp::product) return left * right;
-  if (op != col::ReduceOp::min && op != col::ReduceOp::max) return left + right;
-  if (std::isnan(left) || std::isnan(right)) return std::numeric_limits<F>::quiet_NaN();
-  const bool is_min = op == col::ReduceOp::min;
-  if (left == right) return std::signbit(left) == is_min ? left : right;  // -0 is less than +0
-  return is_min ? std::min(left, right) : std::max(left, right);
-}
 // What becomes of an exact float32 in an array of that type: rounded there, once.
 float rounded(col::DType dtype, float exact);
-// Equal bits, but for the payload of a NaN.
-template <class F>
-bool same(F actual, F expected) {
-  if (std::isnan(expected)) return std::isnan(actual);
-  return actual == expected && std::signbit(actual) == std::signbit(expected);
-}
 
 // How many files a directory holds.
 std::size_t entries(const std::string& directory);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/arithmetic.hpp"
 #include "core/kernels/instructions.hpp"
 #include "core/kernels/reduce.hpp"
 #include "helpers.hpp"
@@ -23,10 +24,10 @@ using col::ReduceOp;
 using col::core::Instructions;
 using col::core::NarrowKernels;
 using col::core::Widths;
-using core_test::combined;
+using col::tools::is_alike;
+using col::tools::Steps;
 using core_test::error_of;
 using core_test::rounded;
-using core_test::same;
 
 namespace {
 
@@ -111,8 +112,8 @@ class GuardedArray {
 std::string first_difference(ReduceOp op, const GuardedArray& left, const GuardedArray& right,
                              const GuardedArray& result, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    const float expected = rounded(result.dtype(), combined(op, left.number(i), right.number(i)));
-    if (same(result.number(i), expected)) continue;
+    const float expected = rounded(result.dtype(), Steps().combined<float>(op, left.number(i), right.number(i)));
+    if (is_alike(result.number(i), expected)) continue;
     return "element " + std::to_string(i) + ": " + std::to_string(left.number(i)) + " and " +
            std::to_string(right.number(i)) + " gave " + std::to_string(result.number(i));
   }
@@ -216,7 +217,7 @@ TEST_CASE("finish: narrow floats are divided in float32 and rounded once", "[mix
                 const float partial = before.number(i);
                 const float exact = op == ReduceOp::avg ? partial / static_cast<float>(ranks) : partial;
                 INFO(to_string(op) << " of " << partial << " over " << ranks << " in " << to_string(dtype));
-                if (!same(result.number(i), rounded(dtype, exact))) FAIL(result.number(i) << " came");
+                if (!is_alike(result.number(i), rounded(dtype, exact))) FAIL(result.number(i) << " came");
               }
               REQUIRE(result.guard_is_whole());
             }
@@ -268,7 +269,7 @@ TEST_CASE("premultiply_to: a scaled copy, for narrow floats in float32 when it m
           for (std::size_t i = 0; i < count; ++i) {
             const float product = before.number(i) * static_cast<float>(scale);
             INFO(before.number(i) << " times " << scale << " in " << to_string(dtype));
-            if (!same(out.number(i), rounded(out.dtype(), product))) FAIL(out.number(i) << " came");
+            if (!is_alike(out.number(i), rounded(out.dtype(), product))) FAIL(out.number(i) << " came");
           }
           REQUIRE(in == before);
           REQUIRE(out.guard_is_whole());
@@ -399,7 +400,7 @@ TEST_CASE("narrow kernels: reductions give the same with and without special ins
           INFO(to_string(op) << " on " << to_string(dtype) << ", widths " << widths << ", count " << count);
           REQUIRE(first_difference(op, left, right, plain, count) == "");
           for (std::size_t i = 0; i < count; ++i) {
-            if (!same(fast.number(i), plain.number(i))) FAIL(fast.number(i) << " came");
+            if (!is_alike(fast.number(i), plain.number(i))) FAIL(fast.number(i) << " came");
           }
           REQUIRE(fast.guard_is_whole());
         }

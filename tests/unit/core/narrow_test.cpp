@@ -1,5 +1,4 @@
 // The floats of 8 and 16 bits against references that know only the definitions of the formats.
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -11,6 +10,7 @@
 
 #include <col/types.hpp>
 
+#include "colcheck/selftest/definition.hpp"
 #include "core/kernels/fold.hpp"
 #include "core/kernels/instructions.hpp"
 #include "core/kernels/reduce.hpp"
@@ -19,66 +19,28 @@
 
 namespace {
 
-struct Format {
-  int fraction_bits;
-  int bias;
-  int exponent_mask;
-  bool has_infinity = true;  // else the largest exponent has numbers, and one NaN
+using col::colcheck::definition::Layout;
+using col::colcheck::definition::layout_of;
 
-  std::uint32_t sign() const { return static_cast<std::uint32_t>(exponent_mask + 1) << fraction_bits; }
-  // The first pattern that is no finite number.
-  std::uint32_t end() const {
-    const std::uint32_t infinity = static_cast<std::uint32_t>(exponent_mask) << fraction_bits;
-    return has_infinity ? infinity : sign() - 1;
-  }
-  std::uint32_t quiet() const { return has_infinity ? end() | 1U << (fraction_bits - 1) : end(); }
-};
-
-template <class T>
-struct FormatOf;
-template <>
-struct FormatOf<col::float16> : Format {
-  FormatOf() : Format{10, 15, 0x1f} {}
-};
-template <>
-struct FormatOf<col::bfloat16> : Format {
-  FormatOf() : Format{7, 127, 0xff} {}
-};
-template <>
-struct FormatOf<col::float8_e4m3fn> : Format {
-  FormatOf() : Format{3, 7, 0xf, false} {}
-};
-template <>
-struct FormatOf<col::float8_e5m2> : Format {
-  FormatOf() : Format{2, 15, 0x1f} {}
-};
-
-double reference_widen(Format format, std::uint32_t bits) {
-  const std::uint32_t magnitude = bits & (format.sign() - 1);
-  const int exponent = static_cast<int>(magnitude >> format.fraction_bits);
-  const int fraction = static_cast<int>(magnitude) & ((1 << format.fraction_bits) - 1);
-  const double sign = (bits & format.sign()) != 0 ? -1.0 : 1.0;
-  if (magnitude >= format.end())
-    return magnitude == format.end() && format.has_infinity ? sign * std::numeric_limits<double>::infinity()
-                                                            : std::numeric_limits<double>::quiet_NaN();
-  if (exponent == 0) return sign * std::ldexp(fraction, 1 - format.bias - format.fraction_bits);
-  return sign * std::ldexp(fraction + (1 << format.fraction_bits), exponent - format.bias - format.fraction_bits);
+bool has_infinity(const Layout& layout) {
+  return layout.infinity % (1 << layout.fraction) == 0;
+}
+// The least bits that make a NaN of infinity, or of what is one.
+int quiet(const Layout& layout) {
+  return layout.infinity | (1 << (layout.fraction - 1));
 }
 
-// Nearest multiple of the unit in the last place, in exact double arithmetic. Requires: not NaN.
-std::uint32_t reference_narrow(Format format, double value) {
-  const std::uint32_t sign = std::signbit(value) ? format.sign() : 0;
-  const double magnitude = std::fabs(value);
-  if (magnitude == 0) return sign;
-  if (std::isinf(magnitude)) return sign | format.end();
-  const int exponent = std::max(std::ilogb(magnitude), 1 - format.bias);
-  const double units = magnitude / std::ldexp(1.0, exponent - format.fraction_bits);
-  auto whole = static_cast<std::uint32_t>(units);
-  const double rest = units - whole;
-  if (rest > 0.5 || (rest == 0.5 && whole % 2 == 1)) ++whole;
-  // A carry out of the fraction counts the exponent up by itself.
-  const std::uint32_t bits = (static_cast<std::uint32_t>(exponent - 1 + format.bias) << format.fraction_bits) + whole;
-  return sign | std::min(bits, format.end());
+double reference_widen(const Layout& layout, std::uint32_t pattern) {
+  const int bits = static_cast<int>(pattern) & (layout.sign() - 1);
+  const double sign = (static_cast<int>(pattern) & layout.sign()) != 0 ? -1.0 : 1.0;
+  if (bits < layout.infinity) return sign * layout.number(bits);
+  return bits == layout.infinity && has_infinity(layout) ? sign * std::numeric_limits<double>::infinity()
+                                                         : std::numeric_limits<double>::quiet_NaN();
+}
+
+// Requires: not NaN.
+std::uint32_t reference_narrow(const Layout& layout, double value) {
+  return static_cast<std::uint32_t>(layout.nearest(std::fabs(value)) + (std::signbit(value) ? layout.sign() : 0));
 }
 
 template <class T>
@@ -91,22 +53,23 @@ T of(std::uint32_t pattern) {
 TEMPLATE_TEST_CASE("narrow floats: every pattern survives a round trip through float", "[dtype]", col::float16,
                    col::bfloat16, col::float8_e4m3fn, col::float8_e5m2) {
   using T = TestType;
-  const FormatOf<T> format;
+  const Layout format = layout_of(T{});
   std::size_t wrong = 0, nans = 0;
-  for (std::uint32_t bits = 0; bits < 2 * format.sign(); ++bits) {
+  for (std::uint32_t bits = 0; bits < static_cast<std::uint32_t>(2 * format.sign()); ++bits) {
     const auto widened = static_cast<float>(of<T>(bits));
     const double expected = reference_widen(format, bits);
     const T back(widened);
     if (std::isnan(expected)) {
       ++nans;
-      const std::uint32_t quiet = bits | format.quiet();
-      wrong += !(std::isnan(widened) && std::signbit(widened) == ((bits & format.sign()) != 0) && back.bits == quiet);
+      const std::uint32_t quieted = bits | static_cast<std::uint32_t>(quiet(format));
+      wrong += !(std::isnan(widened) && std::signbit(widened) == (static_cast<int>(bits) >= format.sign()) &&
+                 back.bits == quieted);
     } else {
       wrong += !(widened == expected && std::signbit(widened) == std::signbit(expected) && back.bits == bits);
     }
   }
   CHECK(wrong == 0);
-  CHECK(nans == (format.has_infinity ? 2 * ((std::size_t{1} << format.fraction_bits) - 1) : 2));
+  CHECK(nans == (has_infinity(format) ? 2 * ((std::size_t{1} << format.fraction) - 1) : 2));
 }
 
 // The float halfway between every two neighbours, and the floats beside it. Beyond the last number there is another
@@ -114,12 +77,11 @@ TEMPLATE_TEST_CASE("narrow floats: every pattern survives a round trip through f
 TEMPLATE_TEST_CASE("narrow floats: every tie goes to even", "[dtype]", col::float16, col::bfloat16, col::float8_e4m3fn,
                    col::float8_e5m2) {
   using T = TestType;
-  const FormatOf<T> format;
+  const Layout format = layout_of(T{});
   std::size_t wrong = 0;
-  for (std::uint32_t pattern = 0; pattern < format.end(); ++pattern) {
+  for (std::uint32_t pattern = 0; pattern < static_cast<std::uint32_t>(format.infinity); ++pattern) {
     const double low = reference_widen(format, pattern);
-    const double high = pattern + 1 == format.end() ? 2 * low - reference_widen(format, pattern - 1)
-                                                    : reference_widen(format, pattern + 1);
+    const double high = format.number(static_cast<int>(pattern) + 1);
     const auto tie = static_cast<float>((low + high) / 2);
     REQUIRE(static_cast<double>(tie) == (low + high) / 2);
     for (const float value :
@@ -134,7 +96,7 @@ TEMPLATE_TEST_CASE("narrow floats: every tie goes to even", "[dtype]", col::floa
 TEMPLATE_TEST_CASE("narrow floats: random floats round as the definition says", "[dtype]", col::float16, col::bfloat16,
                    col::float8_e4m3fn, col::float8_e5m2) {
   using T = TestType;
-  const FormatOf<T> format;
+  const Layout format = layout_of(T{});
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
@@ -208,31 +170,10 @@ TEST_CASE("16-bit floats: a NaN whose payload lies in the lost bits stays a NaN"
   CHECK(col::float8_e4m3fn(low_payload).bits == 0x7f);
 }
 
-namespace {
-
-// Of two numbers as doubles, which hold every sum and product of two 8-bit floats.
-double reference_of(col::ReduceOp op, double left, double right) {
-  switch (op) {
-    case col::ReduceOp::product:
-      return left * right;
-    case col::ReduceOp::min:
-    case col::ReduceOp::max: {
-      if (std::isnan(left) || std::isnan(right)) return std::numeric_limits<double>::quiet_NaN();
-      const bool least = op == col::ReduceOp::min;
-      if (left == right) return std::signbit(left) == least ? left : right;  // -0 is less than +0
-      return (left < right) == least ? left : right;
-    }
-    default:
-      return left + right;
-  }
-}
-
-}  // namespace
-
 TEMPLATE_TEST_CASE("8-bit floats: every pair, by every operator and instruction set", "[dtype]", col::float8_e4m3fn,
                    col::float8_e5m2) {
   using T = TestType;
-  const FormatOf<T> format;
+  const Layout format = layout_of(T{});
   constexpr std::size_t kPairs = 65536;
   std::vector<std::uint8_t> left(kPairs), right(kPairs), result(kPairs);
   for (std::size_t i = 0; i < kPairs; ++i) {
@@ -250,8 +191,9 @@ TEMPLATE_TEST_CASE("8-bit floats: every pair, by every operator and instruction 
                            {reinterpret_cast<std::byte*>(result.data())}, {}, kPairs);
       std::size_t wrong = 0;
       for (std::size_t i = 0; i < kPairs; ++i) {
-        const double exact =
-            reference_of(op, reference_widen(format, left[i]), reference_widen(format, right[i])) / (averages ? 2 : 1);
+        // Doubles hold every sum and product of two.
+        const double exact = col::colcheck::definition::folded(
+            op, std::vector<double>{reference_widen(format, left[i]), reference_widen(format, right[i])}, 2);
         const bool right_one = std::isnan(exact) ? std::isnan(reference_widen(format, result[i]))
                                                  : result[i] == reference_narrow(format, exact);
         if (!right_one && wrong++ == 0)

@@ -2,12 +2,13 @@
 #include <algorithm>
 #include <complex>
 #include <cstring>
-#include <functional>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "common/arithmetic.hpp"
 #include "core/kernels/fold.hpp"
 #include "core/kernels/instructions.hpp"
 #include "core/kernels/mixed.hpp"
@@ -24,10 +25,23 @@ namespace {
 
 constexpr std::size_t kMostCount = 700;
 
+// An average over no ranks is a part of one: a sum.
+template <class T>
+std::vector<T> folded(ReduceOp op, std::size_t ranks, const std::vector<std::vector<T>>& inputs) {
+  using E = std::conditional_t<std::is_same_v<T, unsigned char>, bool, T>;  // a boolean, whatever its byte is
+  const std::vector<Op> ops = {ranks == 0 && op == ReduceOp::avg ? ReduceOp::sum : op};
+  std::vector<T> result;
+  for (std::size_t i = 0; i < inputs[0].size(); ++i) {
+    const auto input = [&](int k) { return static_cast<E>(inputs[static_cast<std::size_t>(k)][i]); };
+    result.push_back(tools::partial_fold<E>(ops, static_cast<int>(ranks), 0, static_cast<int>(inputs.size()), input));
+  }
+  return result;
+}
+
 // The fold by every instruction set, to one target and to two, from odd addresses.
 template <class T>
-void check_fold(const Op& op, DType dtype, std::size_t ranks, const std::vector<std::vector<T>>& inputs,
-                const std::vector<T>& expected) {
+void check_fold(ReduceOp op, DType dtype, std::size_t ranks, const std::vector<std::vector<T>>& inputs) {
+  const std::vector<T> expected = folded(op, ranks, inputs);
   const std::size_t count = expected.size(), bytes = count * sizeof(T);
   std::vector<std::vector<std::byte>> places;
   std::vector<const std::byte*> pointers;
@@ -38,8 +52,8 @@ void check_fold(const Op& op, DType dtype, std::size_t ranks, const std::vector<
   }
   for (const Instructions each : core_test::available_instructions()) {
     for (const bool two : {false, true}) {
-      INFO(op.name() << " on " << to_string(dtype) << ", " << inputs.size() << " inputs of " << count << " by "
-                     << to_string(each));
+      INFO(to_string(op) << " on " << to_string(dtype) << ", " << inputs.size() << " inputs of " << count << " by "
+                         << to_string(each));
       std::vector<T> first(count + 1), second(count + 1);
       const FoldTarget one{reinterpret_cast<std::byte*>(first.data()), Stores::streaming};
       const FoldTarget other{two ? reinterpret_cast<std::byte*>(second.data()) : nullptr, Stores::cached};
@@ -71,19 +85,9 @@ void check_complex(DType dtype, std::mt19937& random) {
   for (const std::size_t inputs : {1, 2, 3, 5, 9}) {
     const std::size_t count = random() % kMostCount;
     const auto all = random_waves<T>(random, inputs, count);
-    std::vector<C> sum = all[0], product = all[0], average;
-    for (std::size_t k = 1; k < inputs; ++k) {
-      for (std::size_t i = 0; i < count; ++i) {
-        sum[i] = {sum[i].real() + all[k][i].real(), sum[i].imag() + all[k][i].imag()};
-        const C a = product[i], b = all[k][i];
-        product[i] = {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
-      }
-    }
-    for (const C& each : sum) average.emplace_back(each.real() / T{7}, each.imag() / T{7});
-    check_fold(ReduceOp::sum, dtype, 7, all, sum);
-    check_fold(ReduceOp::product, dtype, 7, all, product);
-    check_fold(ReduceOp::avg, dtype, 7, all, average);
-    check_fold(ReduceOp::avg, dtype, 0, all, sum);  // part of an average
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::product, ReduceOp::avg}) check_fold(op, dtype, 7, all);
+    check_fold(ReduceOp::avg, dtype, 0, all);  // part of an average
+    const std::vector<C> sum = folded(ReduceOp::sum, 7, all), average = folded(ReduceOp::avg, 7, all);
     std::vector<C> finished(count);
     core::finish(ReduceOp::avg, 7, dtype, false, sum.data(), finished.data(), count);
     CHECK(finished == average);
@@ -108,27 +112,13 @@ TEST_CASE("types: booleans are combined as logical values, whatever their bytes 
   const unsigned seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
-  const auto both = [](bool left, bool right) { return left && right; };
-  const auto either = [](bool left, bool right) { return left || right; };
-  const auto one = [](bool left, bool right) { return left != right; };
-  const std::vector<std::pair<ReduceOp, std::function<bool(bool, bool)>>> operators = {{ReduceOp::band, both},
-                                                                                       {ReduceOp::min, both},
-                                                                                       {ReduceOp::bor, either},
-                                                                                       {ReduceOp::max, either},
-                                                                                       {ReduceOp::bxor, one}};
-  for (const auto& [op, combine] : operators) {
+  for (const ReduceOp op : {ReduceOp::band, ReduceOp::min, ReduceOp::bor, ReduceOp::max, ReduceOp::bxor}) {
     for (const std::size_t inputs : {2, 3, 8}) {
       const std::size_t count = random() % kMostCount;
       std::vector<std::vector<unsigned char>> all(inputs, std::vector<unsigned char>(count));
       for (auto& input : all)
         for (unsigned char& value : input) value = random() % 2 == 0 ? 0 : static_cast<unsigned char>(random());
-      std::vector<unsigned char> expected(count);
-      for (std::size_t i = 0; i < count; ++i) {
-        bool value = all[0][i] != 0;
-        for (std::size_t k = 1; k < inputs; ++k) value = combine(value, all[k][i] != 0);
-        expected[i] = value ? 1 : 0;
-      }
-      check_fold(op, DType::boolean, 0, all, expected);
+      check_fold(op, DType::boolean, 0, all);
     }
   }
 }

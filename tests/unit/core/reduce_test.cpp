@@ -9,10 +9,9 @@
 #include <limits>
 #include <random>
 #include <span>
-#include <type_traits>
 #include <vector>
 
-#include "core/kernels/element.hpp"
+#include "common/arithmetic.hpp"
 #include "helpers.hpp"
 #include "support/catch.hpp"
 
@@ -23,76 +22,24 @@ using core_test::error_of;
 
 namespace {
 
-// Wide enough for every product; not in ISO C++, which __extension__ admits.
-__extension__ using Int128 = __int128;
-__extension__ using UInt128 = unsigned __int128;
-
 using Bytes = std::vector<unsigned char>;
 
 bool is_float(DType dtype) {
   return row_of(dtype).kind == col::ElementKind::floating;
 }
 
-// An element as a number that holds every value of every integer type, or of every float type.
-struct Number {
-  Int128 integer = 0;
-  double real = 0;
-};
-
-Number element(DType dtype, const unsigned char* data, std::size_t index) {
-  Number number;
-  col::core::dispatch(dtype, [&]<DType kDType>(std::integral_constant<DType, kDType>) {
-    const auto value = col::core::load<kDType>(reinterpret_cast<const std::byte*>(data), index);
-    if constexpr (std::is_floating_point_v<decltype(value)>)
-      number.real = value;
-    else
-      number.integer = static_cast<Int128>(value);
+// Whether an element is what two others give together, in the type itself; avg adds.
+bool agrees(ReduceOp op, DType dtype, const unsigned char* result, const unsigned char* left,
+            const unsigned char* right) {
+  return col::tools::with_element(dtype, [&]<class T>(T got) {
+    T x, y;
+    std::memcpy(&got, result, sizeof got);
+    std::memcpy(&x, left, sizeof x);
+    std::memcpy(&y, right, sizeof y);
+    using Partial = col::tools::Partial<T>;
+    const Partial both = col::tools::Steps().combined<T>(op, static_cast<Partial>(x), static_cast<Partial>(y));
+    return col::tools::is_alike(got, static_cast<T>(both));
   });
-  return number;
-}
-
-// What an integer of that type holds after wrapping.
-Int128 wrapped(DType dtype, UInt128 value) {
-  const int bits = static_cast<int>(size_of(dtype)) * 8;
-  const UInt128 kept = value & ((static_cast<UInt128>(1) << bits) - 1);
-  const bool is_signed = row_of(dtype).kind == col::ElementKind::signed_integer;
-  const bool negative = is_signed && (kept >> (bits - 1)) != 0;
-  return static_cast<Int128>(kept) - (negative ? static_cast<Int128>(1) << bits : 0);
-}
-
-Int128 integer_result(ReduceOp op, DType dtype, Int128 left, Int128 right) {
-  const auto a = static_cast<UInt128>(left);
-  const auto b = static_cast<UInt128>(right);
-  switch (op) {
-    case ReduceOp::sum:
-    case ReduceOp::avg:
-      return wrapped(dtype, a + b);
-    case ReduceOp::product:
-      return wrapped(dtype, a * b);
-    case ReduceOp::min:
-      return std::min(left, right);
-    case ReduceOp::max:
-      return std::max(left, right);
-    case ReduceOp::band:
-      return wrapped(dtype, a & b);
-    case ReduceOp::bor:
-      return wrapped(dtype, a | b);
-    case ReduceOp::bxor:
-      return wrapped(dtype, a ^ b);
-  }
-  return 0;
-}
-
-// In the precision of the type: float for the narrow ones, which then round once.
-double float_result(ReduceOp op, DType dtype, double left, double right) {
-  if (dtype == DType::float64) return core_test::combined(op, left, right);
-  return core_test::rounded(dtype, core_test::combined(op, static_cast<float>(left), static_cast<float>(right)));
-}
-
-bool agrees(ReduceOp op, DType dtype, const unsigned char* result, std::size_t i, Number left, Number right) {
-  const Number actual = element(dtype, result, i);
-  if (!is_float(dtype)) return actual.integer == integer_result(op, dtype, left.integer, right.integer);
-  return core_test::same(actual.real, float_result(op, dtype, left.real, right.real));
 }
 
 Bytes random_elements(DType dtype, std::size_t count, std::mt19937& random) {
@@ -134,8 +81,8 @@ std::size_t errors_of(const Case& c, std::mt19937& random) {
 
   std::size_t errors = 0;
   for (std::size_t i = 0; i < c.count; ++i) {
-    errors += !agrees(c.op, c.dtype, target.data() + c.offset, i, element(c.dtype, left_content.data(), i),
-                      element(c.dtype, right_content.data(), i));
+    const std::size_t at = i * size_of(c.dtype);
+    errors += !agrees(c.op, c.dtype, &target[c.offset + at], &left_content[at], &right_content[at]);
   }
   for (std::size_t i = 0; i < c.offset; ++i) errors += target[i] != kGuardByte;
   for (std::size_t i = c.offset + left_content.size(); i < target.size(); ++i) errors += target[i] != kGuardByte;
