@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <col/collective.hpp>
 
 #include "simulation/fine_channel.hpp"
+#include "support/collectives.hpp"
 
 namespace col::test {
 namespace {
@@ -125,113 +127,27 @@ std::int64_t CallData::value(int rank, std::size_t i) const {
   return 1'000'000 * (number_ + 1) + 10'000 * ((rank * 7 + number_) % 11) + static_cast<std::int64_t>(i * 3 % 1009);
 }
 
-// For the first `ranks` ranks.
-std::int64_t CallData::reduced(int ranks, std::size_t i) const {
-  std::int64_t result = value(0, i);
-  for (int rank = 1; rank < ranks; ++rank) {
-    const std::int64_t next = value(rank, i);
-    result = step_.op == ReduceOp::sum   ? result + next
-             : step_.op == ReduceOp::min ? std::min(result, next)
-                                         : std::max(result, next);
-  }
-  return result;
-}
-
-void CallData::expect_collective() {
-  const auto ranks = static_cast<std::size_t>(size_);
-  const std::size_t count = step_.count, own = static_cast<std::size_t>(rank_);
-  const bool is_root = rank_ == root_;
-  const auto fill_in = [&](std::size_t elements) {
-    for (std::size_t i = 0; i < elements; ++i) in_.push_back(value(rank_, i));
-  };
-  const auto expect = [&](std::size_t elements, const auto& of) {
-    for (std::size_t i = 0; i < elements; ++i) expected_.push_back(of(i));
-    out_.assign(elements, -1);
-  };
-  switch (step_.collective) {
-    case Collective::allreduce:
-    case Collective::reduce:
-      fill_in(count);
-      if (step_.collective == Collective::allreduce || is_root)
-        expect(count, [&](std::size_t i) { return reduced(size_, i); });
-      break;
-    case Collective::scan:
-    case Collective::exscan:
-      fill_in(count);
-      checks_ = step_.collective == Collective::scan || rank_ > 0;
-      expect(count, [&](std::size_t i) {
-        return checks_ ? reduced(rank_ + (step_.collective == Collective::scan ? 1 : 0), i) : -1;
-      });
-      break;
-    case Collective::broadcast:
-      expect(count, [&](std::size_t i) { return value(root_, i); });
-      if (is_root) out_ = expected_;
-      break;
-    case Collective::allgather:
-    case Collective::gather:
-      fill_in(count);
-      if (step_.collective == Collective::allgather || is_root)
-        expect(count * ranks, [&](std::size_t i) { return value(static_cast<int>(i / count), i % count); });
-      break;
-    case Collective::reduce_scatter:
-      fill_in(count * ranks);
-      expect(count, [&](std::size_t i) { return reduced(size_, own * count + i); });
-      break;
-    case Collective::scatter:
-      if (is_root) fill_in(count * ranks);
-      expect(count, [&](std::size_t i) { return value(root_, own * count + i); });
-      break;
-    case Collective::alltoall:
-      fill_in(count * ranks);
-      expect(count * ranks, [&](std::size_t i) { return value(static_cast<int>(i / count), own * count + i % count); });
-      break;
-    default:
-      expect_blocks();
-      break;
-  }
-}
-
 // How much goes from one rank to the other, if each block has a size of its own.
 std::size_t CallData::count_of(int from, int to) const {
   return step_.count * static_cast<std::size_t>((3 * from + 5 * to + number_) % 4) / 2;
 }
 
-// In the v-forms: on each rank, the blocks for all ranks follow one another.
-void CallData::expect_blocks() {
-  const Collective c = step_.collective;
-  const bool is_root = rank_ == root_, is_all_to_all = c == Collective::alltoallv;
-  const auto fill_in = [&](std::size_t elements) {
-    for (std::size_t i = 0; i < elements; ++i) in_.push_back(value(rank_, i));
-  };
-  // The part that this rank has of what another one has, from that place on.
-  const auto expect = [&](int from, std::size_t begin, std::size_t elements) {
-    for (std::size_t i = 0; i < elements; ++i) expected_.push_back(value(from, begin + i));
-  };
-  if (c == Collective::allgatherv || c == Collective::gatherv) {
-    fill_in(count_of(rank_, 0));
-    for (int rank = 0; rank < size_; ++rank) {
-      out_counts_.push_back(count_of(rank, 0));
-      if (c == Collective::allgatherv || is_root) expect(rank, 0, out_counts_.back());
-    }
-  } else if (c == Collective::scatterv || c == Collective::reduce_scatterv || is_all_to_all) {
-    std::size_t whole = 0;
-    for (int rank = 0; rank < size_; ++rank) {
-      const int from = is_all_to_all ? rank_ : root_;
-      if (rank == rank_ && c == Collective::scatterv) expect(root_, whole, count_of(from, rank));
-      for (std::size_t i = 0; rank == rank_ && c == Collective::reduce_scatterv && i < count_of(from, rank); ++i)
-        expected_.push_back(reduced(size_, whole + i));
-      in_counts_.push_back(count_of(from, rank));
-      whole += in_counts_.back();
-    }
-    if (c != Collective::scatterv || is_root) fill_in(whole);
-    for (int from = 0; is_all_to_all && from < size_; ++from) {
-      std::size_t begin = 0;
-      for (int rank = 0; rank < rank_; ++rank) begin += count_of(from, rank);
-      out_counts_.push_back(count_of(from, rank_));
-      expect(from, begin, out_counts_.back());
-    }
+void CallData::expect_collective() {
+  const CollectiveRow& row = row_of(step_.collective);
+  tools::ReferenceCall call{
+      .collective = step_.collective, .size = size_, .root = root_, .count = step_.count, .ops = {step_.op}};
+  const bool is_of_pairs = row.counts == BlockCounts::pairs, gathers = row.out == Extent::blocks;
+  for (int from = 0; row.has_counts() && from < (is_of_pairs ? size_ : 1); ++from) {
+    for (int to = 0; to < size_; ++to)
+      call.counts.push_back(is_of_pairs ? count_of(from, to) : gathers ? count_of(to, 0) : count_of(root_, to));
   }
-  out_.assign(expected_.size(), -1);
+  auto sides = sides_of(call, rank_, std::int64_t{-1}, [this](int rank, std::size_t i) { return value(rank, i); });
+  const bool is_root = rank_ == root_;
+  if (row.has_input(is_root)) in_ = std::move(sides.in);
+  if (row.has_output(is_root)) out_ = std::move(sides.before), expected_ = std::move(sides.want);
+  in_counts_ = std::move(sides.lengths.in_counts);
+  out_counts_ = std::move(sides.lengths.out_counts);
+  checks_ = step_.collective != Collective::exscan || rank_ > 0;
 }
 
 Options CallData::options() const {

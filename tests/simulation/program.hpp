@@ -75,9 +75,7 @@ class CallData {
   Call call();
   Options options() const;
   std::int64_t value(int rank, std::size_t i) const;
-  std::int64_t reduced(int ranks, std::size_t i) const;
   void expect_collective();
-  void expect_blocks();
   std::size_t count_of(int from, int to) const;
 
   const Step& step_;

@@ -32,14 +32,11 @@ constexpr std::array kKinds = {allreduce,      reduce,  broadcast, allgather, ga
 std::int32_t input(int rank, std::size_t i, std::uint32_t call) {
   return static_cast<std::int32_t>(7 * call + 3 * static_cast<std::uint32_t>(i) + static_cast<std::uint32_t>(rank));
 }
-std::int32_t wrapped_sum(std::int32_t a, std::int32_t b) {
-  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
-}
 
 void make_call(col::Group& group, std::uint32_t call, const col::tools::ReferenceCall& what,
                std::string_view algorithm) {
   const auto value = [&](int rank, std::size_t i) { return input(rank, i, call); };
-  auto sides = col::test::sides_of(what, group.rank(), std::int32_t{0}, value, wrapped_sum);
+  auto sides = col::test::sides_of(what, group.rank(), std::int32_t{0}, value);
   // What only the root has.
   if (what.collective == scatter && group.rank() != what.root) sides.in.clear();
   if (what.collective == gather && group.rank() != what.root) sides.before = sides.want = {};

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -13,7 +12,7 @@
 
 #include <col/group.hpp>
 
-#include "common/reference.hpp"
+#include "common/arithmetic.hpp"
 #include "support/ranks.hpp"
 
 namespace col::test {
@@ -105,26 +104,12 @@ struct Lengths {
 };
 
 inline Lengths lengths_of(const tools::ReferenceCall& call, int rank) {
-  tools::ReferenceCall as_root = call;
-  as_root.root = rank;
-  const auto blocks = input_blocks(as_root, rank);
-  const auto segments = output_segments(as_root, rank);
-  Lengths lengths{.in = tools::elements_of(blocks), .out = tools::elements_of(segments)};
-  if (call.collective == Collective::broadcast) lengths.in = 0;
-  if (call.collective == Collective::exscan) lengths.out = call.count;
-  for (int r = 0; r < rank; ++r) {
-    if (blocks.size() > 1 && segments.size() == 1) lengths.inner += blocks[static_cast<std::size_t>(r)];
-    if (blocks.size() == 1 && segments.size() > 1) lengths.inner += segments[static_cast<std::size_t>(r)].count;
-  }
+  const tools::Outline outline = outline_of(call, rank);
+  Lengths lengths{
+      .in = tools::elements_of(outline.given), .out = tools::elements_of(outline.gotten), .inner = outline.own_offset};
   if (call.counts.empty()) return lengths;
-  if (call.collective == Collective::alltoallv) {
-    for (int r = 0; r < call.size; ++r) {
-      lengths.in_counts.push_back(call.block(rank, r));
-      lengths.out_counts.push_back(call.block(r, rank));
-    }
-  } else {
-    (tools::brings_blocks(call.collective) ? lengths.in_counts : lengths.out_counts) = call.counts;
-  }
+  if (tools::brings_blocks(call.collective)) lengths.in_counts = outline.given;
+  if (tools::gets_blocks(call.collective)) lengths.out_counts = outline.gotten_counts();
   return lengths;
 }
 
@@ -140,34 +125,17 @@ struct Sides {
   std::vector<T> in, before, want;
 };
 
-// `value(rank, i)` is element i of what a rank brings, `fold(a, b)` what a reduction makes of two. `other` is in every
-// place that the call ignores, or is to write.
-template <class T, class Value, class Fold = std::plus<>>
-Sides<T> sides_of(const tools::ReferenceCall& call, int rank, T other, Value value, Fold fold = {}) {
+// `value(rank, i)` is element i of what a rank brings. `other` is in every place that the call ignores, or is to write.
+template <class T, class Value>
+Sides<T> sides_of(const tools::ReferenceCall& call, int rank, T other, Value value) {
   Sides<T> sides{.lengths = lengths_of(call, rank), .in = {}, .before = {}, .want = {}};
   sides.in.assign(sides.lengths.in, other);
   sides.before.assign(sides.lengths.out, other);
   auto& own = call.collective == Collective::broadcast ? sides.before : sides.in;
   const std::size_t brought = tools::elements_of(input_blocks(call, rank));
-  for (std::size_t i = 0; i < brought; ++i) own[i] = value(rank, i);
-  for (const tools::Segment& segment : output_segments(call, rank)) {
-    const std::size_t begin = tools::begin_of(input_blocks(call, segment.first), segment.block);
-    for (std::size_t i = begin; i < begin + segment.count; ++i) {
-      T folded = value(segment.first, i);
-      for (int r = segment.first + 1; r < segment.last; ++r) folded = fold(folded, value(r, i));
-      sides.want.push_back(folded);
-    }
-  }
-  if (!gets_output(call, rank)) sides.want = sides.before;
+  for (std::size_t i = 0; i < brought; ++i) own[i] = static_cast<T>(value(rank, i));
+  sides.want = gets_output(call, rank) ? tools::right_output<T>(call, rank, value) : sides.before;
   return sides;
-}
-
-// Small whole numbers in another type.
-template <class T, class From>
-std::vector<T> converted(const std::vector<From>& values) {
-  std::vector<T> result;
-  for (const From& value : values) result.push_back(static_cast<T>(static_cast<float>(value)));
-  return result;
 }
 
 template <class T>

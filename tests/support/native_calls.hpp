@@ -1,4 +1,4 @@
-// Collectives of a channel's own, below the group layer, and what they must give: one scalar after the other.
+// Collectives of a channel's own, below the group layer, and what they must give.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 #include <col/channel.hpp>
 
-#include "common/reference.hpp"
+#include "common/arithmetic.hpp"
 #include "support/channel_ranks.hpp"
 
 namespace col::test {
@@ -58,11 +58,6 @@ struct WholeNumbers {
     return static_cast<T>(scattered(rank, i, number) >> 8);
   }
   static Op op(int /*rank*/) { return ReduceOp::sum; }
-  static T fold(int end, std::size_t i, std::uint64_t number) {
-    std::uint64_t sum = 0;
-    for (int rank = 0; rank < end; ++rank) sum += static_cast<std::uint64_t>(input(rank, i, number));
-    return static_cast<T>(sum);
-  }
 };
 template <>
 struct Numbers<std::int8_t> : WholeNumbers<std::int8_t> {};
@@ -89,11 +84,6 @@ struct Numbers<std::uint32_t> {
     };
     return Op::user(apply, false, "compose");
   }
-  static std::uint32_t fold(int end, std::size_t i, std::uint64_t number) {
-    std::uint32_t result = input(0, i, number);
-    for (int rank = 1; rank < end; ++rank) result = compose(result, input(rank, i, number));
-    return result;
-  }
 };
 
 // premul_sum, by another factor on each rank.
@@ -103,12 +93,6 @@ struct ScaledNumbers {
     return T(static_cast<float>(scattered(rank, i, number) % 255U));
   }
   static Op op(int rank) { return Op::premul_sum(0.5 * (rank + 1)); }
-  static T fold(int end, std::size_t i, std::uint64_t number) {
-    float sum = 0;
-    for (int rank = 0; rank < end; ++rank)
-      sum += 0.5F * static_cast<float>(rank + 1) * static_cast<float>(input(rank, i, number));
-    return T(sum);
-  }
 };
 template <>
 struct Numbers<float> : ScaledNumbers<float> {};
@@ -121,24 +105,19 @@ class NativePart {
  public:
   // `number`: of the call, the same on all ranks.
   NativePart(const NativeCall& call, int rank, int size, std::uint64_t number)
-      : call_(call), rank_(rank), size_(size), number_(number) {
-    const tools::ReferenceCall reference = reference_of();
+      : call_(call), rank_(rank), size_(size), number_(number), reference_(reference_of()) {
     const bool is_root = rank == call.root;
-    const std::vector<std::size_t> blocks = input_blocks(reference, rank);
-    segments_ = output_segments(reference, rank);
+    const std::vector<std::size_t> blocks = input_blocks(reference_, rank);
+    segments_ = output_segments(reference_, rank);
     if (call.collective == Collective::exscan && rank == 0) segments_ = {{0, 0, 0, call.count}};
     for (const tools::Segment& segment : segments_) {
-      begins_.push_back(segment.last == segment.first || call.collective == Collective::broadcast
-                            ? 0
-                            : tools::begin_of(input_blocks(reference, segment.first), segment.block));
+      begins_.push_back(begin_of(reference_, segment));
       if (call.collective == Collective::alltoallv) out_counts_.push_back(segment.count);
     }
     if (call.collective == Collective::alltoallv) in_counts_ = blocks;
     if (call.collective != Collective::broadcast) in_count_ = tools::elements_of(blocks);
     out_count_ = tools::elements_of(segments_);
-    std::size_t own_block = 0;
-    if (tools::brings_blocks(call.collective) != tools::gets_blocks(call.collective))
-      for (int before = 0; before < rank; ++before) own_block += reference.block(before, before);
+    const std::size_t own_block = outline_of(reference_, rank).own_offset;
     in_.resize(in_count_ + 1);
     for (std::size_t i = 0; i < in_count_; ++i) in_[i] = Numbers<T>::input(rank, i, number);
     out_.assign(out_count_ + kGuard, untouched());
@@ -211,7 +190,9 @@ class NativePart {
                                    .size = size_,
                                    .root = call_.root,
                                    .count = call_.count,
-                                   .counts = call_.counts};
+                                   .counts = call_.counts,
+                                   .ops = {}};
+    for (int rank = 0; rank < size_; ++rank) reference.ops.push_back(Numbers<T>::op(rank));
     if (call_.collective != Collective::alltoallv) return reference;
     reference.counts.clear();
     const auto n = static_cast<std::size_t>(size_);
@@ -220,7 +201,6 @@ class NativePart {
     return reference;
   }
   T input(int rank, std::size_t i) const { return Numbers<T>::input(rank, i, number_); }
-  T fold(int end, std::size_t i) const { return Numbers<T>::fold(end, i, number_); }
 
   // Of the output.
   T expected(std::size_t i) const {
@@ -228,13 +208,14 @@ class NativePart {
     while (i >= segments_[at].count) i -= segments_[at++].count;
     const tools::Segment& segment = segments_[at];
     if (segment.last == 0) return call_.in_place ? input(0, i) : untouched();  // of an exscan's rank 0
-    if (tools::reduces(call_.collective)) return fold(segment.last, begins_[at] + i);
-    return input(segment.first, begins_[at] + i);
+    return tools::element_at<T>(reference_, segment, begins_[at] + i,
+                                [this](int from, int /*block*/, std::size_t k) { return input(from, k); });
   }
 
   const NativeCall call_;
   const int rank_, size_;
   const std::uint64_t number_;
+  const tools::ReferenceCall reference_;
   std::size_t in_count_ = 0, out_count_ = 0;
   std::vector<std::size_t> in_counts_, out_counts_;  // alltoallv
   std::vector<tools::Segment> segments_;             // of the output

@@ -36,7 +36,7 @@ P product_of(P a, P b) {
 
 // The steps of a reduction of elements of type T. Who plants a mistake derives from it, and hides one of them.
 struct Steps {
-  // What a rank contributes.
+  // Gives the contribution of a rank.
   template <class T>
   Partial<T> contribution(const Op& op, T element) const {
     const auto value = static_cast<Partial<T>>(element);
@@ -96,7 +96,7 @@ inline const Op& op_of(const std::vector<Op>& ops, int rank) {
   return ops.size() == 1 ? ops.front() : ops[static_cast<std::size_t>(rank)];
 }
 
-// What the ranks [first, last) of a group of `size` give together; `input(rank)` is the element of a rank. Narrow
+// Gives what the ranks [first, last) of a group of `size` give together; `input(rank)` is the element of a rank. Narrow
 // floats are not rounded yet.
 template <class T, class Input, class S = Steps>
 Partial<T> partial_fold(const std::vector<Op>& ops, int size, int first, int last, Input input, const S& steps = {}) {

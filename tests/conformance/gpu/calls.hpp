@@ -3,11 +3,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -48,19 +46,11 @@ void check_call(Group& group, int place, const tools::ReferenceCall& call, const
 
 // Small whole numbers: every sum and product of them is exact in every type.
 template <class T>
-Sides<T> sides_of_reduction(const tools::ReferenceCall& call, int rank, ReduceOp op) {
-  const auto small = [](int r, std::size_t i) {
-    return static_cast<double>(1 + (static_cast<std::size_t>(r) + i * 3) % 2);
-  };
-  auto sides = sides_of(call, rank, 99.0, small, [op](double a, double b) {
-    if (op == ReduceOp::product) return a * b;
-    if (op == ReduceOp::max) return std::max(a, b);
-    return op == ReduceOp::min ? std::min(a, b) : a + b;
+Sides<T> sides_of_reduction(tools::ReferenceCall call, int rank, const Op& op) {
+  call.ops = {op};
+  return sides_of(call, rank, T(99.0F), [](int r, std::size_t i) {
+    return static_cast<float>(1 + (static_cast<std::size_t>(r) + i * 3) % 2);
   });
-  if (op == ReduceOp::avg && gets_output(call, rank)) {
-    for (double& value : sides.want) value = std::is_integral_v<T> ? std::trunc(value / call.size) : value / call.size;
-  }
-  return {sides.lengths, converted<T>(sides.in), converted<T>(sides.before), converted<T>(sides.want)};
 }
 
 template <class T>
@@ -69,11 +59,11 @@ void reductions(Group& group, int place, std::size_t count) {
   const std::size_t whole = count * static_cast<std::size_t>(n);
   for (const ReduceOp op : {ReduceOp::sum, ReduceOp::product, ReduceOp::max, ReduceOp::min, ReduceOp::avg}) {
     const auto how = fmt::format(" by {}", to_string(op));
-    for (const tools::ReferenceCall& call :
-         {tools::ReferenceCall{.collective = Collective::allreduce, .size = n, .count = whole},
-          tools::ReferenceCall{.collective = Collective::reduce_scatter, .size = n, .count = count},
-          tools::ReferenceCall{.collective = Collective::reduce, .size = n, .root = 0, .count = whole},
-          tools::ReferenceCall{.collective = Collective::reduce, .size = n, .root = n - 1, .count = whole}})
+    const auto call_of = [n](Collective collective, std::size_t elements, int root = 0) {
+      return tools::ReferenceCall{.collective = collective, .size = n, .root = root, .count = elements};
+    };
+    for (const auto& call : {call_of(Collective::allreduce, whole), call_of(Collective::reduce_scatter, count),
+                             call_of(Collective::reduce, whole), call_of(Collective::reduce, whole, n - 1)})
       check_call(group, place, call, sides_of_reduction<T>(call, rank, op), {.op = op}, how);
     const auto sides =
         sides_of_reduction<T>({.collective = Collective::allreduce, .size = n, .count = whole}, rank, op);
@@ -81,11 +71,11 @@ void reductions(Group& group, int place, std::size_t count) {
     group.allreduce(in_place, {.op = op});
     expect_equal(in_place, sides.want, "allreduce in place" + how);
   }
-  auto sides =
-      sides_of_reduction<T>({.collective = Collective::allreduce, .size = n, .count = count}, rank, ReduceOp::sum);
-  for (T& value : sides.want) value = static_cast<T>(2 * static_cast<float>(value));
+  const Op doubled = Op::premul_sum(2);
+  const auto sides =
+      sides_of_reduction<T>({.collective = Collective::allreduce, .size = n, .count = count}, rank, doubled);
   const GpuArray<T> scaled(place, sides.in);
-  group.allreduce(scaled, {.op = Op::premul_sum(2)});
+  group.allreduce(scaled, {.op = doubled});
   expect_equal(scaled, sides.want, fmt::format("a scaled sum of {}", to_string(dtype_of<T>())));
 }
 

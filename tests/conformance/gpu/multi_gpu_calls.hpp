@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,13 +42,15 @@ struct Flat {
   struct Parts {
     std::vector<Ints> in, before, want;
   };
-  template <class Fold = std::plus<>>
-  Parts parts(Collective collective, std::size_t count, std::size_t root = 0, Fold fold = {}) const {
+  Parts parts(Collective collective, std::size_t count, std::size_t root = 0, const Op& op = {}) const {
     Parts parts;
     for (std::size_t i = 0; i < each; ++i) {
-      const tools::ReferenceCall call{
-          .collective = collective, .size = static_cast<int>(all), .root = static_cast<int>(root), .count = count};
-      auto sides = sides_of(call, static_cast<int>(first + i), -1, flat_value, fold);
+      const tools::ReferenceCall call{.collective = collective,
+                                      .size = static_cast<int>(all),
+                                      .root = static_cast<int>(root),
+                                      .count = count,
+                                      .ops = {op}};
+      auto sides = sides_of(call, static_cast<int>(first + i), -1, flat_value);
       parts.in.push_back(std::move(sides.in));
       parts.before.push_back(std::move(sides.before));
       parts.want.push_back(std::move(sides.want));
@@ -67,21 +68,16 @@ inline void expect_all(const IntArrays& arrays, const std::vector<Ints>& want, c
 inline void check_reductions(Group& group, const Gpus& gpus, std::size_t count) {
   const Flat flat(group, gpus);
   const Flat::Parts sum = flat.parts(Collective::allreduce, count);
-  const auto larger = [](std::int32_t a, std::int32_t b) { return std::max(a, b); };
 
   const IntArrays sums(gpus, sum.in);
   group.allreduce_multigpu(sums.views());
   expect_all(sums, sum.want, "allreduce");
   const IntArrays largest(gpus, sum.in);
   group.allreduce_multigpu(largest.views(), {.op = ReduceOp::max});
-  expect_all(largest, flat.parts(Collective::allreduce, count, 0, larger).want, "allreduce by max");
+  expect_all(largest, flat.parts(Collective::allreduce, count, 0, ReduceOp::max).want, "allreduce by max");
   const IntArrays doubled(gpus, sum.in);
   group.allreduce_multigpu(doubled.views(), {.op = Op::premul_sum(2)});
-  std::vector<Ints> twice = sum.want;
-  for (Ints& values : twice) {
-    for (auto& value : values) value *= 2;
-  }
-  expect_all(doubled, twice, "allreduce by a scaled sum");
+  expect_all(doubled, flat.parts(Collective::allreduce, count, 0, Op::premul_sum(2)).want, "allreduce by a scaled sum");
 
   for (int root = 0; root < group.size(); ++root) {
     for (std::size_t tensor = 0; tensor < flat.each; ++tensor) {

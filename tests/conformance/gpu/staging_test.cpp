@@ -31,19 +31,20 @@ void all_calls(Group& group, int place) {
 void calls_without_nccl(Group& group, int place) {
   const int rank = group.rank(), n = group.size();
   constexpr std::size_t kCount = 300;
-  const auto sides = [&](Collective collective, auto fold) {
-    return sides_of({.collective = collective, .size = n, .count = kCount}, rank, -5, number_of, fold);
+  const auto sides = [&](Collective collective, const Op& op) {
+    return sides_of({.collective = collective, .size = n, .count = kCount, .ops = {op}}, rank, -5, number_of);
   };
-  const auto check = [&](Collective collective, const Options& options, auto fold) {
-    check_call(group, place, {.collective = collective, .size = n, .count = kCount}, sides(collective, fold), options);
+  const auto check = [&](Collective collective, const Options& options) {
+    check_call(group, place, {.collective = collective, .size = n, .count = kCount}, sides(collective, options.op),
+               options);
   };
-  check(Collective::exscan, {}, std::plus<>());
-  check(Collective::scan, {}, std::plus<>());
-  check(Collective::allreduce, {.op = ReduceOp::bor}, std::bit_or<>());
-  check(Collective::allreduce, {.op = Op::user(add_as<std::int32_t>, true, "mine")}, std::plus<>());
-  check(Collective::allreduce, {.deterministic = true}, std::plus<>());
-  if (n > 1) check(Collective::allreduce, {.algorithm = "ring"}, std::plus<>());
-  const auto scan = sides(Collective::scan, std::plus<>()), bits = sides(Collective::allreduce, std::bit_or<>());
+  check(Collective::exscan, {});
+  check(Collective::scan, {});
+  check(Collective::allreduce, {.op = ReduceOp::bor});
+  check(Collective::allreduce, {.op = Op::user(add_as<std::int32_t>, true, "mine")});
+  check(Collective::allreduce, {.deterministic = true});
+  if (n > 1) check(Collective::allreduce, {.algorithm = "ring"});
+  const auto scan = sides(Collective::scan, {}), bits = sides(Collective::allreduce, ReduceOp::bor);
   const GpuArray<std::int32_t> in(place, scan.in), out(place, kCount), later(place, kCount);
   Work first = group.iscan(in, out), second = group.iallreduce(in, later, {.op = ReduceOp::bor});
   second.wait();

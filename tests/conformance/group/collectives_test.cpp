@@ -20,12 +20,6 @@ double small_number(int rank, std::size_t i) {
   return static_cast<double>((static_cast<std::size_t>(rank) * 7 + i * 3) % 11);
 }
 
-auto fold_of(ReduceOp op) {
-  return [op](double a, double b) {
-    return op == ReduceOp::sum ? a + b : op == ReduceOp::max ? std::max(a, b) : std::min(a, b);
-  };
-}
-
 // The shorter side is this rank's block of the longer one.
 template <class T>
 void check_in_place(Group& group, const tools::ReferenceCall& call, const Sides<T>& sides, const Options& options) {
@@ -46,12 +40,11 @@ void check_in_place(Group& group, const tools::ReferenceCall& call, const Sides<
 }
 
 template <class T>
-void check_call(Group& group, const tools::ReferenceCall& call, ReduceOp op) {
+void check_call(Group& group, tools::ReferenceCall call, ReduceOp op) {
   const auto what = fmt::format("{} ({}) of {} {}, root {}", to_string(call.collective), to_string(op), call.count,
                                 to_string(dtype_of<T>()), call.root);
-  const auto numbers = sides_of(call, group.rank(), 99.0, small_number, fold_of(op));
-  const Sides<T> sides{numbers.lengths, converted<T>(numbers.in), converted<T>(numbers.before),
-                       converted<T>(numbers.want)};
+  call.ops = {op};
+  const Sides<T> sides = sides_of(call, group.rank(), T(99.0F), small_number);
   std::vector<T> in = sides.in, out = sides.before;
   const Options options{.op = op, .root = call.root};
   run_by_name(group, {call.collective, in, out, sides.lengths.in_counts, sides.lengths.out_counts}, options);

@@ -20,17 +20,6 @@ bool has_untouched_output(const Event& event, int rank) {
   return (event.kind == Kind::reduce && rank != event.root) || (event.kind == Kind::exscan && rank == 0);
 }
 
-col::Op op_of(const Event& event, int rank) {
-  if (event.op == Operator::premul_sum) return col::Op::premul_sum(premul_scale(rank));
-  if (event.op != Operator::first_nonzero) return static_cast<col::ReduceOp>(event.op);
-  const auto first_nonzero = [](const void* left, const void* right, void* result, std::size_t count, col::DType) {
-    const auto* const a = static_cast<const std::int32_t*>(left);
-    const auto* const b = static_cast<const std::int32_t*>(right);
-    for (std::size_t i = 0; i < count; ++i) static_cast<std::int32_t*>(result)[i] = a[i] != 0 ? a[i] : b[i];
-  };
-  return col::Op::user(first_nonzero, /*commutative=*/false, "first_nonzero");
-}
-
 }  // namespace
 
 Buffer::Buffer(const Bytes& content, std::byte* place)

@@ -93,8 +93,8 @@ std::vector<Event> make_program(std::uint64_t seed, int events, const std::vecto
 // The collective that an event is. Requires: it is one.
 col::tools::ReferenceCall call_of(const Event& event);
 
-// What Operator::premul_sum multiplies the input of a rank by.
-int premul_scale(int rank);
+// The operator that a rank passes. Requires: the event has one.
+col::Op op_of(const Event& event, int rank);
 
 // Element `index` of what a rank brings. Of the transfers of a batch or a recv_any, `rank` is the number.
 std::int64_t value_of(const Event& event, int rank, std::size_t index);

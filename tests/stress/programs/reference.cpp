@@ -3,72 +3,31 @@
 #include <algorithm>
 #include <cstring>
 
-#include "colcheck/engine/element.hpp"
+#include "common/arithmetic.hpp"
 #include "random.hpp"
 
 namespace programs {
-namespace {
 
-using col::tools::Segment;
-
-void put(std::byte* to, col::DType dtype, std::int64_t value) {
-  col::colcheck::with_element(dtype, [&]<class T>(T) {
-    const auto element = col::colcheck::element_of<T>(static_cast<float>(value));
-    std::memcpy(to, &element, sizeof element);
-  });
-}
-
-std::int64_t combined(const Event& event, std::int64_t left, std::int64_t right) {
-  switch (event.op) {
-    case Operator::product:
-      return left * right;
-    case Operator::min:
-      return std::min(left, right);
-    case Operator::max:
-      return std::max(left, right);
-    case Operator::band:
-      return left & right;
-    case Operator::bor:
-      return left | right;
-    case Operator::bxor:
-      return left ^ right;
-    case Operator::first_nonzero:
-      return left != 0 ? left : right;
-    case Operator::sum:
-    case Operator::avg:
-    case Operator::premul_sum:
-      break;
-  }
-  return left + right;
-}
-
-// Where block `block` begins in what a rank brings.
-std::size_t begin_of(const Event& event, int rank, int block) {
-  return event.kind == Kind::broadcast ? 0 : col::tools::begin_of(input_blocks(call_of(event), rank), block);
-}
-
-std::int64_t element_of(const Event& event, const Segment& segment, std::size_t index) {
-  const auto of_rank = [&](int rank) {
-    const std::int64_t value = value_of(event, rank, index);
-    return event.has_operator() && event.op == Operator::premul_sum ? premul_scale(rank) * value : value;
+col::Op op_of(const Event& event, int rank) {
+  if (event.op == Operator::premul_sum) return col::Op::premul_sum(1 + rank % 3);
+  if (event.op != Operator::first_nonzero) return static_cast<col::ReduceOp>(event.op);
+  const auto first_nonzero = [](const void* left, const void* right, void* result, std::size_t count, col::DType) {
+    const auto* const a = static_cast<const std::int32_t*>(left);
+    const auto* const b = static_cast<const std::int32_t*>(right);
+    for (std::size_t i = 0; i < count; ++i) static_cast<std::int32_t*>(result)[i] = a[i] != 0 ? a[i] : b[i];
   };
-  std::int64_t value = of_rank(segment.first);
-  for (int rank = segment.first + 1; rank < segment.last; ++rank) value = combined(event, value, of_rank(rank));
-  return event.has_operator() && event.op == Operator::avg ? value / event.size : value;
-}
-
-}  // namespace
-
-int premul_scale(int rank) {
-  return 1 + rank % 3;
+  return col::Op::user(first_nonzero, /*commutative=*/false, "first_nonzero");
 }
 
 col::tools::ReferenceCall call_of(const Event& event) {
-  return {.collective = collective_of(event.kind),
-          .size = event.size,
-          .root = event.root,
-          .count = event.count,
-          .counts = event.counts};
+  col::tools::ReferenceCall call{.collective = collective_of(event.kind),
+                                 .size = event.size,
+                                 .root = event.root,
+                                 .count = event.count,
+                                 .counts = event.counts,
+                                 .ops = {}};
+  for (int rank = 0; rank < event.size && event.has_operator(); ++rank) call.ops.push_back(op_of(event, rank));
+  return call;
 }
 
 std::int64_t value_of(const Event& event, int rank, std::size_t index) {
@@ -92,20 +51,29 @@ std::int64_t value_of(const Event& event, int rank, std::size_t index) {
 Bytes input_of(const Event& event, int rank, std::size_t count) {
   const std::size_t size = col::size_of(event.dtype);
   Bytes bytes(count * size);
-  for (std::size_t i = 0; i < count; ++i) put(bytes.data() + i * size, event.dtype, value_of(event, rank, i));
+  col::tools::with_element(event.dtype, [&]<class T>(T element) {
+    for (std::size_t i = 0; i < count; ++i) {
+      element = col::tools::element_of<T>(static_cast<float>(value_of(event, rank, i)));
+      std::memcpy(bytes.data() + i * size, &element, size);
+    }
+  });
   return bytes;
 }
 
 Bytes expected_output(const Event& event, int rank) {
-  const std::size_t size = col::size_of(event.dtype);
-  const std::vector<Segment> segments = output_segments(call_of(event), rank);
-  Bytes bytes(elements_of(segments) * size);
+  const col::tools::ReferenceCall call = call_of(event);
+  const auto segments = output_segments(call, rank);
+  Bytes bytes(elements_of(segments) * col::size_of(event.dtype));
   std::byte* next = bytes.data();
-  for (const Segment& segment : segments) {
-    const std::size_t begin = begin_of(event, segment.first, segment.block);
-    for (std::size_t i = 0; i < segment.count; ++i, next += size)
-      put(next, event.dtype, element_of(event, segment, begin + i));
-  }
+  col::tools::with_element(event.dtype, [&]<class T>(T) {
+    const auto value = [&](int from, std::size_t i) {
+      return col::tools::element_of<T>(static_cast<float>(value_of(event, from, i)));
+    };
+    col::tools::each_element<T>(call, segments, value, [&](T element) {
+      std::memcpy(next, &element, sizeof element);
+      next += sizeof element;
+    });
+  });
   return bytes;
 }
 

@@ -28,7 +28,7 @@ bool is_float(DType dtype) {
   return row_of(dtype).kind == col::ElementKind::floating;
 }
 
-// Whether an element is what two others give together, in the type itself; avg adds.
+// True if an element is what two others give together, in the type itself; avg adds.
 bool agrees(ReduceOp op, DType dtype, const unsigned char* result, const unsigned char* left,
             const unsigned char* right) {
   return col::tools::with_element(dtype, [&]<class T>(T got) {

@@ -10,7 +10,7 @@
 #include <col/col.hpp>
 #include <col/plan.hpp>
 
-#include "common/reference.hpp"
+#include "common/arithmetic.hpp"
 #include "support/catch.hpp"
 #include "support/memory_channel.hpp"
 #include "support/ranks.hpp"
@@ -38,21 +38,9 @@ Vector input(int rank, std::size_t count) {
   return values;
 }
 
-// Sum over the ranks [first, last) of element i; wraps.
-std::int64_t sum(int first, int last, std::size_t i) {
-  std::uint64_t total = 0;
-  for (int r = first; r < last; ++r) total += static_cast<std::uint64_t>(value(r, i));
-  return static_cast<std::int64_t>(total);
-}
-
 // What one rank's output must be; empty where it has none.
 Vector expected(const ReferenceCall& call, int rank) {
-  Vector out;
-  for (const col::tools::Segment& segment : output_segments(call, rank)) {
-    const std::size_t begin = static_cast<std::size_t>(segment.block) * call.count;
-    for (std::size_t i = 0; i < segment.count; ++i) out.push_back(sum(segment.first, segment.last, begin + i));
-  }
-  return out;
+  return col::tools::right_output<std::int64_t>(call, rank, value);
 }
 
 // Runs one collective; returns this rank's output.

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "core/kernels/reduce.hpp"
 #include "support/catch.hpp"
 #include "support/host_fold.hpp"
 #include "support/native_calls.hpp"

@@ -35,10 +35,10 @@ constexpr double kLargest = std::is_same_v<T, float16>         ? 65504
                             : std::is_same_v<T, float8_e5m2>   ? 57344
                                                                : std::numeric_limits<float>::max();
 
-// Whether `value` is near enough to a result that is no number of the type, or needs more bits than it has.
+// True if `value` is near enough to a result that is no number of the type, or needs more bits than it has.
 template <class T>
 bool is_near(double value, double expected, int roundings) {
-  // Of what is too large for the type there is an infinity, or a NaN; NCCL takes the largest number of 8 bits.
+  // A result too large for the type is an infinity, or a NaN; NCCL takes the largest number of 8 bits.
   if (std::abs(expected) > kLargest<T> && !(std::abs(value) < kLargest<T>))
     return std::isnan(value) ? std::is_same_v<T, float8_e4m3fn> : value * expected > 0;
   const double unit = tools::is_narrow_v<T> ? roundings * std::ldexp(1.0, -tools::kPrecision<T>) : 1e-6;
@@ -79,7 +79,7 @@ void store_element(void* to, DType dtype, double value) {
 // Of a complex number its real part; no number if the other part is not 0.
 double load_element(const void* from, DType dtype) {
   if (is_opaque(dtype)) return load_opaque(from, dtype);
-  // Of a boolean its byte, which may be neither 0 nor 1.
+  // A boolean is read as its byte, which may be neither 0 nor 1.
   return with_element(dtype == DType::boolean ? DType::uint8 : dtype, [&](auto element) -> double {
     using T = decltype(element);
     std::memcpy(&element, from, sizeof element);

@@ -56,7 +56,7 @@ void fill_elements(std::byte* to, DType dtype, std::size_t count, Value value) {
     }
   });
 }
-// What is left of a small whole number in an element.
+// Gives the part of a small whole number that an element keeps.
 inline double kept(std::int64_t value, DType dtype) {
   return dtype == DType::boolean ? value != 0 : static_cast<double>(value);
 }

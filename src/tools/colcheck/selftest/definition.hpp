@@ -1,6 +1,6 @@
-// What collectives and operators give, straight from their definitions, as plainly as it can be said and whatever time
-// it takes. It is the check of common/reference.hpp and common/arithmetic.hpp (agreement.hpp), and shares nothing with
-// them.
+// Says what collectives and operators give, straight from their definitions, as plainly as it can be said and whatever
+// time it takes. It is the check of common/reference.hpp and common/arithmetic.hpp (agreement.hpp), and shares nothing
+// with them.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct Question {
   std::function<std::int64_t(const Numbers&)> fold;  // contributions in rank order
 };
 
-// Of a list of blocks, the one for a rank.
+// Picks the block for a rank from a list.
 inline Numbers block(const Numbers& blocks, const std::vector<std::size_t>& counts, std::size_t rank) {
   auto begin = blocks.begin();
   for (std::size_t before = 0; before < rank; ++before) begin += static_cast<std::ptrdiff_t>(counts[before]);

@@ -7,7 +7,7 @@
 namespace col::colcheck {
 namespace {
 
-// Of counts that this rank does not know, others stand there: it does not need them.
+// Counts that this rank does not know are filled with others: it does not need them.
 tools::ReferenceCall call_of(const col::Request& request, int rank, int size) {
   const CollectiveRow& row = row_of(request.collective);
   const auto n = static_cast<std::size_t>(size), me = static_cast<std::size_t>(rank);
