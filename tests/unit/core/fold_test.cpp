@@ -228,7 +228,8 @@ std::size_t pick_count(std::mt19937& random) {
 TEST_CASE("fold: of two NaNs the same one stays wherever the result is", "[fold]") {
   constexpr std::size_t kCount = 1009;
   std::mt19937 random(7);
-  for (const DType dtype : {DType::float8_e4m3fn, DType::float8_e5m2, DType::bfloat16, DType::float16, DType::float32}) {
+  for (const DType dtype :
+       {DType::float8_e4m3fn, DType::float8_e5m2, DType::bfloat16, DType::float16, DType::float32}) {
     const std::size_t size = col::size_of(dtype);
     // Each element has one of few bytes, so that many are NaNs of either sign.
     std::vector<std::vector<std::byte>> inputs(3, std::vector<std::byte>(kCount * size));
@@ -236,7 +237,8 @@ TEST_CASE("fold: of two NaNs the same one stays wherever the result is", "[fold]
     for (auto& input : inputs)
       std::generate(input.begin(), input.end(), [&] { return std::byte{kBytes[random() % std::size(kBytes)]}; });
     const std::vector<const std::byte*> pointers = {inputs[0].data(), inputs[1].data(), inputs[2].data()};
-    for (const Op& op : {Op(ReduceOp::sum), Op(ReduceOp::product), Op(ReduceOp::min), Op(ReduceOp::max), Op(ReduceOp::avg)}) {
+    for (const Op& op :
+         {Op(ReduceOp::sum), Op(ReduceOp::product), Op(ReduceOp::min), Op(ReduceOp::max), Op(ReduceOp::avg)}) {
       for (const Instructions instructions : core_test::available_instructions()) {
         std::vector<std::byte> first, memory(kCount * size + 64);
         for (std::size_t offset = 0; offset < 64; ++offset) {

@@ -82,10 +82,10 @@ template <class Operator, class T, std::size_t kBytes>
   }
 }
 
-// The same for narrow floats. If both are NaNs, the processor takes that of the left operand, and the sign is all that a NaN of
-// float8_e4m3fn has. A compiler may swap the operands of + and *, in the one loop and not in the other, and where a loop begins
-// depends on the address of the result: ranks that compute the same would get different bits. (Wider floats are safe: their right
-// operand is in memory, which only one side of the instruction takes.)
+// The same for narrow floats. If both are NaNs, the processor takes that of the left operand, and the sign is all that
+// a NaN of float8_e4m3fn has. A compiler may swap the operands of + and *, in the one loop and not in the other, and
+// where a loop begins depends on the address of the result: ranks that compute the same would get different bits.
+// (Wider floats are safe: their right operand is in memory, which only one side of the instruction takes.)
 template <class Isa, class Operator, std::size_t kBytes>
 [[gnu::always_inline]] inline Floats<kBytes> combine_in_order(Floats<kBytes> left, Floats<kBytes> right) {
   if constexpr (std::is_same_v<Operator, Sum>) return Isa::template sum<kBytes>(left, right);

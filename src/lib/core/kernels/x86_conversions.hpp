@@ -1,5 +1,5 @@
-// Conversions between 8, 16 and 32 bits by instructions of x86-64, and sums whose operands keep their places. Included once by avx2.cpp and avx512.cpp; only the
-// latter uses vectors of 64 bytes.
+// Conversions between 8, 16 and 32 bits by instructions of x86-64, and sums whose operands keep their places. Included
+// once by avx2.cpp and avx512.cpp; only the latter uses vectors of 64 bytes.
 #pragma once
 
 #include <immintrin.h>
