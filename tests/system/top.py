@@ -307,7 +307,7 @@ def watch_job(colrun, job):
     script = 'echo "rank $COL_RANK begins"; exec "$0" "$@"'
     command = [colrun, "--watch", "-n", "2", "sh", "-c", script, job]
     terminal = Terminal([*command, "2000", "2000"])
-    terminal.until_shown(r"^ +1 +(in a call|waiting|computing) .*%.*%")
+    terminal.until_shown(r"^ +1 +([0-9]+ +)?(in a call|waiting|computing) .*%.*%")
     assert "begins" not in terminal.screen.text(), "the output is in the view"
     terminal.expect_end(0, 40)
     for rank in range(2):

@@ -79,7 +79,8 @@ int run_measure(const Invocation& invocation) {
   if (request.sizes.empty()) request.sizes = {std::size_t{32} << 20};
   const std::vector<CellSpec> cells = cells_of(request);
   check_outputs(request.output);
-  if (const std::string note = rounding_note(request); !note.empty()) print_error(fmt::format("colbench: {}\n", note));
+  if (const std::string note = rounding_note(request); !note.empty() && !request.method.quiet)
+    print_error(fmt::format("colbench: {}\n", note));
   if (request.device == col::Device::Type::cpu) request.method.fits = request.backends;
   const Results results = invocation.measure(request.method, cells);
   // Nothing could be done as it was asked for: the reasons are all there is to say.

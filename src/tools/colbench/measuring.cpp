@@ -164,7 +164,7 @@ constexpr Duration kPatience = std::chrono::minutes(10);
 constexpr std::chrono::milliseconds kLook{200};
 constexpr int kManyRanks = 4;  // for each core
 
-// Of other work, once for all measurements of a command.
+// Other work is looked at once for all measurements of a command.
 struct Looked {
   std::optional<OtherWork> work = {};
   bool done = false;

@@ -1,6 +1,6 @@
-// What a tool has found, before it takes a form: tables, charts, facts and notes. There is one renderer for each form:
-// report_text.cpp for terminals, report_csv.cpp, report_html.cpp for browsers, and report_svg.cpp, which draws all
-// charts. JSON is not one of them: it is made of what was measured (`fields()`), not of what is said about it. All
+// The findings of a tool, before they take a form: tables, charts, facts and notes. There is one renderer for each
+// form: report_text.cpp for terminals, report_csv.cpp, report_html.cpp for browsers, and report_svg.cpp, which draws
+// all charts. JSON is not one of them: it is made of what was measured (`fields()`), not of what is said about it. All
 // functions are pure.
 #pragma once
 
@@ -95,7 +95,7 @@ std::string svg_document(const Part& part);
 std::string line_markup(std::string_view text);
 // One chart as an element of class "chart". It has a title and a description for those who cannot see it.
 std::string chart_element(const Figure& figure, const Chart& chart, std::string_view attributes = "");
-// What a series looks like, for a key.
+// Shows how a series looks, for a key.
 std::string key_element(std::size_t series, std::string_view attributes = "");
 // The rules of style that both need, in these colours.
 std::string chart_style(std::string_view text, std::string_view faint, std::string_view line);

@@ -102,7 +102,7 @@ bool has_long_texts(const Table& table, std::size_t column) {
       table.rows, [column](const TextRow& row) { return column < row.size() && columns_of(row[column].text) > kLong; });
 }
 
-// Which column tells what a row is about: the first of words, or else the first.
+// The column that tells what a row is about: the first of words, or else the first.
 std::size_t naming_column(const Table& table) {
   const auto found = std::ranges::find(table.columns, false, &TableColumn::number);
   return found == table.columns.end() ? 0 : static_cast<std::size_t>(found - table.columns.begin());

@@ -71,7 +71,8 @@ def _ddp(parameters: int, group: Any, hook: Any) -> Any:
 
 
 def _sharding() -> Any:
-    """fully_shard and DeviceMesh. Raises ImportError or AttributeError where torch has not both."""
+    """fully_shard and DeviceMesh. Raises ImportError or AttributeError where torch has not both, and ValueError where it is too old
+    for this Python to import them: 1.13 on 3.11."""
     return import_module("torch.distributed.fsdp").fully_shard, import_module("torch.distributed.device_mesh").DeviceMesh
 
 
@@ -98,7 +99,7 @@ def measure_steps(clock: Clock, contenders: Sequence[Torch], parameters: int, tu
     rows = _in_turns(clock, makers, gradients, turn)
     try:
         _sharding()
-    except (ImportError, AttributeError):
+    except (ImportError, AttributeError, ValueError):
         return rows + [{"operation": "FSDP step", "backend": contender.name, "seconds": [],
                         "note": f"torch {torch.__version__} has no fully_shard for processors; 2.6 and later have it"}
                        for contender in contenders]

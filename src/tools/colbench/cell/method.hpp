@@ -33,7 +33,7 @@ struct Method {
   Duration timeout = std::chrono::seconds(60);  // of one operation
   bool calibrate = true;                        // measure the machine, for %bound and %model
   bool strict_bound = true;                     // a median below the physical bound makes a cell invalid
-  bool quiet = false;                           // neither a progress line, nor a warning before it measures
+  bool quiet = false;                           // neither a progress line, nor notes and warnings before it measures
   std::vector<std::string> fits = {};           // backends whose messages are fitted for %model
 
   // Each launch gets this part of max_time and of the iterations.

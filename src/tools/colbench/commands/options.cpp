@@ -309,7 +309,7 @@ void CommandLine::add_method(ReadRanks read_ranks) {
        into(method.seed, tools::parsed_by(tools::parse_seed, "42 or 0x2a")), kRare});
   add({kHow, "--timeout", "TIME", "how long one operation may take; default: 60s", into(method.timeout, duration_of),
        kRare});
-  add({kOutputGroup, "-q,--quiet", "", "no progress line, and no warning of other work before it measures",
+  add({kOutputGroup, "-q,--quiet", "", "neither a progress line, nor notes and warnings before it measures",
        becomes(method.quiet, true), kRare});
   add({kNcclTests, "-w,--warmup_iters", "N", "operations that do not count; default: 2",
        into(method.warm_ups, number_between(1, 10'000)), kRare});

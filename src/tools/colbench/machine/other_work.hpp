@@ -1,4 +1,4 @@
-// What the processors of this host do beside this program's own work.
+// The work that the processors of this host do beside this program's own.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace col::colbench {
 
-// What all processors of the host have done since it started, and this program with the processes that it has waited
-// for; in seconds of one processor.
+// Sums what all processors of the host have done since it started, and this program with the processes that it has
+// waited for; in seconds of one processor.
 struct HostTimes {
   double all = 0, idle = 0;
   double stolen = 0;  // by a hypervisor, for other machines
@@ -18,7 +18,7 @@ struct HostTimes {
 
 // From the text of /proc/stat; nothing if it has no such line.
 std::optional<HostTimes> host_times(std::string_view stat, double own_seconds);
-// Of this host, now.
+// Looks at this host, now.
 std::optional<HostTimes> host_times();
 using ReadTimes = std::optional<HostTimes> (*)();
 

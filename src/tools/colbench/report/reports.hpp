@@ -18,7 +18,7 @@ inline constexpr std::size_t kTableColumns = 120;  // unless a terminal has fewe
 // with its newline. Pure.
 std::string table_report(const Results& results, tools::Style style, bool legend);
 
-// What stands below them: the reasons, numbered, warnings, and how the run ended.
+// The lines below them: the reasons, numbered, warnings, and how the run ended.
 std::vector<tools::Note> notes_of(const Results& results);
 
 // For spreadsheets and data frames: a header line and a row for every cell. Times are in nanoseconds with at most one

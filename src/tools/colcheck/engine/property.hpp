@@ -1,4 +1,4 @@
-// What colcheck checks: properties of the library. Each is defined in properties/, or is a row of faults/drills.cpp,
+// The properties of the library that colcheck checks. Each is defined in properties/, or is a row of faults/drills.cpp,
 // and listed in properties/list.hpp.
 #pragma once
 

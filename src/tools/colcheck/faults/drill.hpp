@@ -105,7 +105,7 @@ struct Said {
 
 struct Way {
   std::uint64_t variant = 0;  // Case::variant, up to that of the next way
-  // What is planted.
+  // The plant.
   Act act = Act::calls;
   int calls = 1;  // each with other inputs
   // COL_FAULT. {odd} is the odd rank, {next} the one after it, {step} a step of its plan for the last call, drawn by
@@ -123,7 +123,7 @@ struct Way {
   std::vector<Step> script = {};
   Duration timeout = std::chrono::seconds(5);  // COL_TIMEOUT
   Duration limit = std::chrono::seconds(15);   // of the job: ranks that have not ended by then are killed
-  // What must be said.
+  // The words that must come.
   Said said = {};
   std::optional<Said> odd = {};        // by the odd rank; nothing: as by the others
   bool or_well = false;                // or else all must have ended well

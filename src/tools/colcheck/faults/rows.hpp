@@ -1,4 +1,5 @@
-// What single rows of the table need beside their values, and what ranks do in drills that need more than a call.
+// Functions that single rows of the table need beside their values, and what ranks do in drills that need more than a
+// call.
 #pragma once
 
 #include <cstdint>

@@ -107,7 +107,7 @@ void fields(AgentJob& agent, Visit& visit) {
 
 namespace {
 
-// What every version of colrun understands of a job: a line of text, of which it reads the version first.
+// The part of a job that every version of colrun understands: a line of text, of which it reads the version first.
 struct Version {
   int version = 0;
 };

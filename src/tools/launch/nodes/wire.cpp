@@ -64,7 +64,7 @@ std::optional<nlohmann::json> Wire::take() {
   std::size_t end = rest.find('\n');
   std::string_view content = rest.substr(0, end);
   if (trusts_) {
-    // Of another protocol the first byte tells, however little has come.
+    // The first byte tells another protocol, however little has come.
     if (!rest.empty() && static_cast<unsigned char>(rest.front()) > kMaxFrame >> 24) fail(kNone);
     if (broken() || rest.size() < frames::kHeadBytes) return std::nullopt;
     const std::size_t length = frames::length_in(rest);
