@@ -1,4 +1,4 @@
-// What a terminal shows beside tables: sentences, and a warning of other work.
+// The rest of what a terminal shows, beside tables: sentences, and a warning of other work.
 #include "colbench/commands/command.hpp"
 #include "colbench/machine/other_work.hpp"
 #include "common/text.hpp"

@@ -183,14 +183,14 @@ struct Drill {
 
 // The table, in the order of reports.
 std::span<const Drill> drills();
-// Of the case's property. Throws std::invalid_argument if that is no drill.
+// The drill of the case's property. Throws std::invalid_argument if that is none.
 const Drill& drill_of(const Case& c);
 
 // ---- What drills draw
 
 // Numbers of ranks for drills; none if the selection allows none.
 std::vector<int> drill_ranks(const Selection& selection, Choice::Sizes sizes = Choice::Sizes::usual);
-// Those of the selection. A drill is a job of its own. If its ranks are on this host, there is nothing over hosts.
+// The drills of the selection. Each is a job of its own. If its ranks are on this host, there is nothing over hosts.
 std::vector<std::string> drill_backends(const Selection& selection);
 Case drawn_case(std::string_view property, const std::string& backend, int ranks, Primitive primitive,
                 std::uint64_t seed);
@@ -212,9 +212,9 @@ Finding play(const Drill& drill, const Case& c, JobSpec spec);
 // The drills as properties.
 std::span<const Property> drill_properties();
 
-// What `colcheck --fault-rank TOKEN` does (rank_main.cpp): it is one rank of the job of that case. Its stdin is a
-// socket to the process that started it. It does its part, reports, and returns the exit code: 0 if all went well, 1 if
-// something has been reported, 2 if the token is none of a drill or nobody listens. Never throws. Requires: no other
+// Does what `colcheck --fault-rank TOKEN` is for (rank_main.cpp): it is one rank of the job of that case. Its stdin is
+// a socket to the process that started it. It does its part, reports, and returns the exit code: 0 if all went well, 1
+// if something has been reported, 2 if the token is none of a drill or nobody listens. Never throws. Requires: no other
 // thread; main() calls it, because the process may end in here.
 int fault_rank_main(std::string_view token);
 

@@ -95,13 +95,13 @@ Drill mismatch(std::string_view name, std::string_view summary, DType dtype, std
                    .variants = {0, 1},
                    .in_turn = true,
                    .dtype = dtype,
-                   // What is on GPUs, the backend does not look at itself.
+                   // The backend does not look at memory of GPUs itself.
                    .fits = [](Case& c) { return c.variant == 1 || !tools::moves_device_memory(c.backend); }},
           .ways = std::move(ways),
           .change = change};
 }
 
-// Who has no part in the call that differs may come to its end.
+// A rank that has no part in the call that differs may come to its end.
 Way program(Way way, Said said) {
   way.act = Act::runs_program;
   said.codes |= kWell;

@@ -126,7 +126,7 @@ class Judge {
     if (!one.report || one.overdue || one.ending.signal != 0) return false;
     const Report& report = *one.report;
     if (report.good()) return (said.codes & kWell) != 0;
-    // Who comes second may hear it from the first: "rank 3 ended the group (resource: …".
+    // The second rank may hear it from the first: "rank 3 ended the group (resource: …".
     const bool is_told = report.code == to_string(ErrorCode::aborted) &&
                          report.message.find("(resource: ") != std::string::npos &&
                          (said.codes & any_of(ErrorCode::resource)) != 0;
@@ -228,7 +228,7 @@ std::string problem_with_answers(Job& job, const Expected& expected) {
 
 // ---- The script
 
-// What goes wrong in it: a point that a rank never comes to, or what coljob says.
+// The mistake in it: a point that a rank never comes to, or what coljob says.
 struct Played {
   std::string missed = {};
   double noted = 0;

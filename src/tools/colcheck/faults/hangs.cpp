@@ -189,7 +189,7 @@ struct Planned {
   bool asynchronous = false;
 
   const Hang* row() const { return variant < kFirstHang ? nullptr : &hangs()[variant - kFirstHang]; }
-  // What a GPU has started, it does whether its rank waits for it or not; in a tangle, such ranks wait in no call of
+  // A GPU does what it has started whether its rank waits for it or not; in a tangle, such ranks wait in no call of
   // col's; and thousands of calls take stand-ins too long.
   bool hangs_over(const std::string& backend) const {
     if (!tools::moves_device_memory(backend)) return true;

@@ -57,7 +57,7 @@ class Gate {
       if (core::poll_for({&event, 1}, std::chrono::milliseconds(5)) <= 0) continue;
       seccomp_notif question{};
       if (::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_RECV, &question) != 0) continue;
-      // Of the same process, so its arguments can be read.
+      // It is the same process, so its arguments can be read.
       const auto* const to = reinterpret_cast<const iovec*>(question.data.args[1]);  // NOLINT
       if (to->iov_len >= kLeastBytes && !asked_.exchange(true)) first_();
       seccomp_notif_resp answer{.id = question.id, .val = 0, .error = 0, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};

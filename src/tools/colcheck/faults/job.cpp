@@ -196,7 +196,7 @@ void Job::start(int rank) {
   for (const int own : {talk[0], output[0]}) {
     if (::fcntl(own, F_SETFL, ::fcntl(own, F_GETFL) | O_NONBLOCK) < 0) throw_errno("fcntl");
   }
-  // Who runs the command from there has another /proc/self/exe.
+  // A program that runs the command from there has another /proc/self/exe.
   std::vector<std::string> command = spec_.shm != nullptr ? spec_.shm->entering() : std::vector<std::string>();
   if (are_ranks_elsewhere()) command.insert(command.end(), {rank_starter(), std::to_string(rank)});
   command.push_back(command.empty() ? spec_.program : std::filesystem::canonical(spec_.program).string());

@@ -16,7 +16,7 @@ namespace {
 // half done.
 constexpr std::size_t kSmall = 37, kLarge = 60'000;
 
-// Of Case::variant: kThree means the first, the middle and the last step, kEvery all.
+// Values of Case::variant: kThree means the first, the middle and the last step, kEvery all.
 constexpr std::uint64_t kRanks = 1000, kThree = 999, kEvery = 998;
 
 int steps_of(const Case& c, int rank) {

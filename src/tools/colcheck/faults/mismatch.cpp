@@ -75,7 +75,7 @@ void change_something(Case& c) {
 
 namespace {
 
-// What the changes above do not make of a call.
+// The rest of a call, which the changes above do not make.
 constexpr DType kTypes[] = {DType::int32, DType::int64, DType::uint32};
 constexpr Operator kOps[] = {Operator::sum, Operator::max};
 // Short ones, one that is longer than what transports send at once, and one that fits no buffer.
@@ -150,7 +150,7 @@ class Differing {
     return c;
   }
 
-  // Whether that kind of change is possible there.
+  // True if that kind of change is possible there.
   bool can_differ(const Case& c) const {
     if (change_ == Change::count) return c.primitive != Primitive::barrier && !is_v_form(c.primitive);
     if (change_ == Change::dtype) return c.primitive != Primitive::barrier;

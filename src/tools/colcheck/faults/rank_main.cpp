@@ -304,7 +304,7 @@ Report FaultRank::run() {
 }
 
 void FaultRank::leave() {
-  // What is in flight is not waited for.
+  // Calls in flight are not waited for.
   if (way_.act == Act::tangles) ask("done");
   if (way_.act == Act::tangles || way_.act == Act::runs_program) std::_Exit(1);
   more_.clear();

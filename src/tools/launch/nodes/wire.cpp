@@ -61,8 +61,8 @@ std::optional<nlohmann::json> Wire::take() {
   constexpr const char* kNone = "it sent something else than col's launchers do";
   constexpr const char* kLong = "it sent a message that is too long";
   const std::string_view rest = std::string_view(unread_).substr(taken_);
-  std::size_t end = rest.find('\n');
-  std::string_view content = rest.substr(0, end);
+  std::size_t end = std::string_view::npos;
+  std::string_view content;
   if (trusts_) {
     // The first byte tells another protocol, however little has come.
     if (!rest.empty() && static_cast<unsigned char>(rest.front()) > kMaxFrame >> 24) fail(kNone);
@@ -70,9 +70,11 @@ std::optional<nlohmann::json> Wire::take() {
     const std::size_t length = frames::length_in(rest);
     if (length > kMaxFrame) fail(kLong);
     content = rest.substr(frames::kHeadBytes, length);
-    end = content.size() == length ? frames::kHeadBytes + length : std::string_view::npos;
-  } else if (heard_of_stranger_ + content.size() > kMaxStranger) {
-    fail(kLong);
+    if (content.size() == length) end = frames::kHeadBytes + length;
+  } else {
+    end = rest.find('\n');
+    content = rest.substr(0, end);
+    if (heard_of_stranger_ + content.size() > kMaxStranger) fail(kLong);
   }
   if (broken() || end == std::string_view::npos) return std::nullopt;
   std::optional<nlohmann::json> message;
