@@ -137,14 +137,14 @@ rest.sort(key=lambda test: -test["timeout"])
 print("\n".join(test["name"] for test in rest[part - 1::parts]))' "$2" <"$1/meson-info/intro-tests.json"
 }
 
-# run_tests DIR MESON_TEST_OPTION…: two tests at a time; those that measure time or start many processes run alone
-# (is_parallel in meson.build). On a failure, prints the commands that repeat it. A test's limit is there for hangs: it holds for a
+# run_tests DIR MESON_TEST_OPTION…: three tests at a time, as tests wait for half of their time; those that measure time or start
+# many processes run alone (is_parallel in meson.build). On a failure, prints the commands that repeat it. A test's limit is there for hangs: it holds for a
 # machine to itself, and three times that for one that others use, too.
 run_tests() {
   local dir=$1 code=0
   shift
   rm -f "$dir/meson-logs/testlog.json"
-  meson test -C "$dir" --no-rebuild --print-errorlogs --num-processes 2 --timeout-multiplier 3 "$@" || code=$?
+  meson test -C "$dir" --no-rebuild --print-errorlogs --num-processes 3 --timeout-multiplier 3 "$@" || code=$?
   [ -f "$dir/meson-logs/testlog.json" ] || die "no test of $dir fits: $*"
   python3 "$root/scripts/test-summary" "$dir" || true
   return $code
