@@ -24,6 +24,7 @@
 #include "group/adopt/launchers.hpp"
 #include "group/diagnosis/failure.hpp"
 #include "group/diagnosis/world_ranks.hpp"
+#include "group/join/end_watch.hpp"
 #include "group/join/host_backend.hpp"
 #include "group/join/join.hpp"
 #include "group/join/member.hpp"
@@ -68,6 +69,7 @@ class Context::Impl : public std::enable_shared_from_this<Context::Impl> {
   // `connected`: if the ranks have connected already.
   Group make_group(const Adoption& adoption, std::optional<group::Connected> connected = {});
   std::optional<Adoption> adoptable(std::string_view name) const;
+  void watch_ends();
   bool is_whole_job(const Adoption& adoption) const;
   Error with_world_rank(const Error& error, const Adoption& adoption) const;
   void end_record(const group::Core& core, bool is_over) noexcept;
@@ -87,6 +89,7 @@ class Context::Impl : public std::enable_shared_from_this<Context::Impl> {
 
   mutable std::mutex mutex_;  // guards the members below; never held during a wait
   std::map<std::string, Member, std::less<>> groups_;
+  std::shared_ptr<void> ends_;                            // watch_ends(); ends before the page in spec_
   std::map<std::string, std::string, std::less<>> left_;  // ids of groups that were left and must not be adopted again
   // The last error that broke a group, or by which one was not made. Others hear of it if this rank leaves their groups
   // and has made no call there since. Nothing once another group has been made.
@@ -255,6 +258,7 @@ Group Context::Impl::make_group(const Adoption& adoption, std::optional<group::C
             }};
     auto state = Group::State::make(std::move(parts), std::move(host));
     reservation.fulfil(state, spec.is_kept);
+    if (!connected) watch_ends();
     return Group(std::move(state));
   } catch (const Error& cause) {
     const Error error = group::adopt::with_place(with_world_rank(cause, adoption), spec_);
@@ -262,6 +266,15 @@ Group Context::Impl::make_group(const Adoption& adoption, std::optional<group::C
     group::write_error_file(error_file_, error);
     throw error;
   }
+}
+
+// Others may have joined the page since the last group.
+void Context::Impl::watch_ends() {
+  const RankRecord* const own = record();
+  if (own == nullptr || own->started_as() >= 0) return;  // a launcher watches
+  auto watch = group::watch_ends(*spec_.control, spec_.local_rank);
+  const std::lock_guard lock(mutex_);
+  ends_.swap(watch);
 }
 
 bool Context::Impl::is_whole_job(const Adoption& adoption) const {
@@ -421,8 +434,10 @@ void Context::Impl::finalize() {
   if (fork_guard_.is_forked_child()) return;
   std::vector<std::shared_ptr<Group::State>> states;
   std::optional<Error> broken, first;
+  std::shared_ptr<void> ends;  // watched until the end
   {
     const std::lock_guard lock(mutex_);
+    ends.swap(ends_);
     for (const auto& [name, member] : groups_) {
       auto state = member.state.lock();
       if (!state) continue;

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -188,6 +189,46 @@ TEST_CASE("clock: a wait on a word ends when it has another value, when it is wo
   CHECK(word == kTurns);
 }
 
+TEST_CASE("clock: a wait on two words ends when either has another value, or is woken", "[clock]") {
+  std::atomic<std::uint32_t> own{1}, shared{1};
+  core::wait_on_words(own, 0, {&shared, 1}, kForEver);
+  core::wait_on_words(own, 1, {&shared, 1}, 1ms);
+  core::wait_on_words(own, 1, {&shared, 1}, -1h);
+  core::wait_on_words(own, 1, {}, 1ms);
+  // Each turn wakes by the other word. A machine that cannot wait on two has no more than its time.
+  errno = 0;
+  const bool has_both = ::syscall(449, nullptr, 0, 0, nullptr, 0) == -1 && errno == EINVAL;
+  const Duration at_most = has_both ? kForEver : 1ms;
+  constexpr std::uint32_t kTurns = 1000;
+  std::atomic<std::uint32_t> woken{0};
+  std::vector<std::thread> sleepers;
+  std::vector<std::atomic<std::uint32_t>> doorbells(3);
+  for (auto& doorbell : doorbells) {
+    sleepers.emplace_back([&] {
+      std::uint32_t rung = 0;
+      for (std::uint32_t seen = 1; seen < kTurns;) {
+        core::wait_on_words(doorbell, rung, {&shared, seen}, at_most);
+        rung = doorbell;
+        const std::uint32_t now = shared;
+        if (now == seen) continue;
+        seen = now;
+        ++woken;
+        core::wake_word(woken);
+      }
+    });
+  }
+  for (std::uint32_t turn = 2; turn <= kTurns; ++turn) {
+    doorbells[turn % doorbells.size()] = turn;
+    core::wake_word(doorbells[turn % doorbells.size()]);
+    const std::uint32_t all = woken + static_cast<std::uint32_t>(doorbells.size());
+    shared = turn;
+    core::wake_all_on_word(shared);
+    for (std::uint32_t seen = woken; seen < all; seen = woken) core::wait_on_word(woken, seen, kForEver);
+  }
+  for (std::thread& sleeper : sleepers) sleeper.join();
+  CHECK(woken == (kTurns - 1) * doorbells.size());
+}
+
 TEST_CASE("clock: a sleep is as long on a machine that has been up for years", "[clock]") {
   // In a namespace whose clock is ahead, for the children of this process. Where that is forbidden, there is nothing to
   // see.
@@ -304,6 +345,11 @@ TEST_CASE("clock: a scheduler blocks who waits on a word, if it has that value",
   core::wait_on_word(word, 1, 50ms);
   core::wake_word(word);
   CHECK(simulated.take_notes() == Notes{"block word for 50 ms", "wake one of word"});
+  std::atomic<std::uint32_t> other{1};
+  simulated.name(&other, "other");
+  core::wait_on_words(word, 1, {&other, 1}, 50ms);
+  core::wake_all_on_word(other);
+  CHECK(simulated.take_notes() == Notes{"block word for 50 ms", "wake all of other"});
 }
 
 TEST_CASE("clock: a scheduler says which descriptors are ready", "[clock]") {

@@ -367,6 +367,24 @@ TEST_CASE_METHOD(core_test::PageFile, "rank record: a rank that is started twice
   CHECK(page->record(0).read().pid == ::getpid());
 }
 
+// The launcher has taken its exit status, so that its pid may be another process's.
+TEST_CASE("rank record: a process that the launcher has seen end is lost", "[job]") {
+  const auto page = ControlPage::in_memory(2);
+  col::RankRecord& record = page->record(0);
+  record.started(0, ::getpid());
+  record.join(0);
+  CHECK_FALSE(record.lost());
+  record.ended(SIGKILL);
+  CHECK(record.lost());
+  record.finish();
+  CHECK_FALSE(record.lost());
+  // Another process, as of a rank that was started in a shell of the launcher's.
+  page->record(1).started(1, ::getpid() + 1);
+  page->record(1).join(1);
+  page->record(1).ended(SIGKILL);
+  CHECK_FALSE(page->record(1).lost());
+}
+
 TEST_CASE_METHOD(core_test::PageFile, "rank record: a killed process is lost, as a zombie and after", "[job]") {
   CHECK_FALSE(page->record(0).lost());  // nobody has joined
   Child child([this](Child& self) {

@@ -34,7 +34,13 @@ class Observer : public col::WaitObserver {
     timeout_budget = budget;
     if (throw_at_timeout) throw col::Error(ErrorCode::timeout, "rank 4 did not arrive", "g", 4);
   }
+  void on_news(std::uint32_t news) override {
+    heard.push_back(news);
+    if (throw_at_news) throw col::Error(ErrorCode::peer_lost, "rank 3 died", "g", 3);
+  }
   std::vector<Duration> slow_calls;
+  std::vector<std::uint32_t> heard;
+  bool throw_at_news = false;
   Duration timeout_budget{};
   bool throw_at_slow = false;
   bool look_again = false;
@@ -186,6 +192,42 @@ TEST_CASE("wait context: what the observer throws ends the wait", "[job]") {
   CHECK(error.code() == ErrorCode::peer_lost);
   CHECK(error.rank() == 2);
   CHECK_FALSE(wait.deadline().expired());
+}
+
+TEST_CASE("wait context: news are heard once each, at the next check", "[job]") {
+  const auto page = ControlPage::in_memory(1);
+  Observer observer;
+  page->ring();
+  WaitContext wait(Deadline::after(20s), page.get(), nullptr, &observer);
+  CHECK(wait.news().word == &page->news());
+  CHECK(wait.news().seen == 0);  // so that a sleep before the first check ends at once
+  wait.check();
+  wait.check();
+  CHECK(observer.heard == std::vector<std::uint32_t>{1});
+  CHECK(wait.news().seen == 1);
+  page->ring();
+  page->ring();
+  wait.check();
+  CHECK(observer.heard == std::vector<std::uint32_t>{1, 3});
+  page->ring();
+  observer.throw_at_news = true;
+  CHECK(error_of([&] { wait.check(); }).rank() == 3);
+  CHECK(observer.slow_calls.empty());
+  WaitContext alone(Deadline::after(20s));
+  alone.check();
+  CHECK(alone.news().word == nullptr);
+}
+
+TEST_CASE("wait context: an abort is news, and its cause comes before what the observer finds", "[job]") {
+  const auto page = ControlPage::in_memory(1);
+  Observer observer;
+  WaitContext wait(Deadline::after(20s), page.get(), nullptr, &observer);
+  page->abort({ErrorCode::aborted, -1, "enough"});
+  CHECK(page->news() == 1);
+  CHECK(error_of([&] { wait.check(); }).message() == "enough");
+  CHECK(observer.heard.empty());
+  page->abort({ErrorCode::aborted, -1, "more"});  // the first cause stays
+  CHECK(page->news() == 1);
 }
 
 TEST_CASE("wait context: the job's abort cause comes before the timeout", "[job]") {

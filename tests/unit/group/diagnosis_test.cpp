@@ -793,6 +793,33 @@ TEST_CASE("diagnosis: the launcher's word ends every wait with its cause", "[gro
   check_ended(outcomes, {ErrorCode::peer_lost, 2, {"rank 2 exited with code 7"}}, {0, 1});
 }
 
+TEST_CASE("diagnosis: news of a rank's end are looked into at once, until no member is lost", "[group]") {
+  const auto control = col::ControlPage::in_memory(3);
+  for (int rank = 0; rank < 3; ++rank) {
+    control->record(rank).started(rank, ::getpid());
+    control->record(rank).join(rank);
+  }
+  Surroundings surroundings = without_page(0, 2, col::make_memory_store());  // rank 2 of the job is not a member
+  surroundings.control = control;
+  surroundings.record = &control->record(0);
+  Diagnosis diagnosis(surroundings, {barrier_with({1})});
+  control->record(2).ended(0);
+  diagnosis.on_news(1);
+  CHECK(surroundings.news_heard == 1);
+  control->record(1).ended(SIGKILL);
+  diagnosis.on_news(1);  // these were heard
+  for (int call = 0; call < 2; ++call) {
+    try {
+      diagnosis.on_news(2);
+      FAIL("rank 1 is gone");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::peer_lost);
+      CHECK(error.rank() == 1);
+    }
+  }
+  CHECK(surroundings.news_heard == 1);
+}
+
 TEST_CASE("diagnosis: without a launcher, the control page shows that a process has died", "[group]") {
   const auto outcomes = col::test::run_processes(3, [](int rank, col::Context& context) {
     col::Group group = join(context, rank, 3);

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/shm/segment/doorbell.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/shm/shm_ranks.hpp"
@@ -197,4 +199,25 @@ TEST_CASE("shm: a collective that it has not of its own is refused", "[shm]") {
     const Ending ending = ending_of([&] { run_native(channel, request, 1s); });
     expect(ending.code == ErrorCode::internal || ending.code == ErrorCode::aborted, ending.text);
   }));
+}
+
+TEST_CASE("shm: a rank that sleeps hears of news at once, not at the end of its slice", "[shm]") {
+  const auto page = ControlPage::in_memory(1);
+  WaitContext wait(Deadline::after(20s), page.get());
+  std::atomic<std::uint32_t> word{0};
+  shm_backend::Doorbell doorbell(word);
+  for (int way = 0; way < 2; ++way) {
+    wait.check();
+    std::thread launcher([&] {
+      while (word == 0) std::this_thread::yield();  // until it is armed
+      page->ring();
+    });
+    if (way == 0)
+      doorbell.sleep_unless([] { return false; }, 24h, wait);
+    else
+      doorbell.sleep_at_once_unless([] { return false; }, 24h, wait);
+    launcher.join();
+    CHECK(word == 0);
+    CHECK(wait.news().seen != page->news());
+  }
 }

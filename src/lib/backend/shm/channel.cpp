@@ -320,9 +320,9 @@ void ShmChannel::wait_for(Step step, Tell tell, MaySleep may_sleep, bool polls, 
     bool is_there = false;
     const auto look = [&] { return (is_there = step()) || !may_sleep(); };
     if (polls)
-      doorbell.sleep_unless(look, at_most);
+      doorbell.sleep_unless(look, at_most, wait);
     else
-      doorbell.sleep_at_once_unless(look, at_most);
+      doorbell.sleep_at_once_unless(look, at_most, wait);
     if (is_there) return;
     wait.check();
   }

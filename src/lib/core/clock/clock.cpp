@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <limits>
 
 namespace col {
@@ -38,6 +40,18 @@ Clock::time_point after(Duration length) noexcept {
   return Clock::now() + std::max(length, Duration::zero());
 }
 
+// What futex_waitv(2) takes, which the headers of older systems lack. Without FUTEX2_PRIVATE: shared between processes.
+struct Waiter {
+  Waiter(const std::atomic<std::uint32_t>& word, std::uint32_t value_) noexcept
+      : value(value_), address(reinterpret_cast<std::uintptr_t>(&word)) {}
+
+  std::uint64_t value;
+  std::uint64_t address;
+  std::uint32_t flags = 2;  // a word of 32 bits
+  std::uint32_t reserved = 0;
+};
+constexpr long kFutexWaitv = 449;  // on all processors
+
 }  // namespace
 
 std::chrono::system_clock::time_point wall_now() noexcept {
@@ -65,9 +79,30 @@ void wait_on_word(const std::atomic<std::uint32_t>& word, std::uint32_t value, D
   ::syscall(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
 }
 
+// A simulated job sleeps on the first word alone: its ranks wait for messages, and no launcher ends them.
+void wait_on_words(const std::atomic<std::uint32_t>& word, std::uint32_t value, WordValue other,
+                   Duration at_most) noexcept {
+  static constinit std::atomic<bool> can_wait_on_several{true};
+  // relaxed: who does not see it yet asks the kernel once more.
+  if (other.word == nullptr || scheduler() != nullptr || !can_wait_on_several.load(std::memory_order_relaxed))
+    return wait_on_word(word, value, at_most);
+  const std::array<Waiter, 2> waiters{Waiter(word, value), Waiter(*other.word, other.value)};
+  const timespec until =
+      timespec_of((Clock::now() + std::clamp(at_most, Duration::zero(), Deadline::kMaxBudget)).time_since_epoch());
+  if (::syscall(kFutexWaitv, waiters.data(), waiters.size(), 0, &until, CLOCK_MONOTONIC) != -1) return;
+  if (errno != ENOSYS && errno != EPERM) return;  // EPERM: a container's filter that does not know it
+  can_wait_on_several.store(false, std::memory_order_relaxed);
+  wait_on_word(word, value, at_most);
+}
+
 void wake_word(const std::atomic<std::uint32_t>& word) noexcept {
   if (Scheduler* const simulated = scheduler()) return simulated->wake(&word, false);
   ::syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+void wake_all_on_word(const std::atomic<std::uint32_t>& word) noexcept {
+  if (Scheduler* const simulated = scheduler()) return simulated->wake(&word, true);
+  ::syscall(SYS_futex, &word, FUTEX_WAKE, std::numeric_limits<int>::max(), nullptr, nullptr, 0);
 }
 
 int poll_for(std::span<pollfd> descriptors, Duration at_most) noexcept {

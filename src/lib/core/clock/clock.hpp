@@ -59,8 +59,17 @@ inline void yield() noexcept {
 // for no reason (a signal). The caller looks again.
 COL_MODULE_EXPORT void wait_on_word(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                                     Duration at_most) noexcept;
+// The same for two words: until either is woken, or has another value. The kernel may be too old (before 5.16), or not
+// allowed to; then only the first word counts, so `at_most` says how late the other one may be noticed.
+struct WordValue {
+  const std::atomic<std::uint32_t>* word = nullptr;  // null: none
+  std::uint32_t value = 0;
+};
+COL_MODULE_EXPORT void wait_on_words(const std::atomic<std::uint32_t>& word, std::uint32_t value, WordValue other,
+                                     Duration at_most) noexcept;
 // Wakes one of them. The caller has changed the word.
 COL_MODULE_EXPORT void wake_word(const std::atomic<std::uint32_t>& word) noexcept;
+COL_MODULE_EXPORT void wake_all_on_word(const std::atomic<std::uint32_t>& word) noexcept;
 
 // poll(2), to the nanosecond: how many are ready, 0 after `at_most`, or -1 with errno (EINTR after a signal).
 COL_MODULE_EXPORT int poll_for(std::span<pollfd> descriptors, Duration at_most) noexcept;

@@ -170,7 +170,18 @@ bool ControlPage::abort(const AbortCause& cause) noexcept {
   slot.rank.store(cause.rank, std::memory_order_relaxed);
   slot.message.store(cause.message, 0);
   slot.ready.store(1, std::memory_order_release);  // pairs with the acquire in abort_cause
+  ring();
   return true;
+}
+
+const std::atomic<std::uint32_t>& ControlPage::news() const noexcept {
+  return impl_->mapping.header().news;
+}
+
+void ControlPage::ring() noexcept {
+  std::atomic<std::uint32_t>& news = impl_->mapping.header().news;
+  news.fetch_add(1, std::memory_order_release);
+  core::wake_all_on_word(news);
 }
 
 bool ControlPage::aborted() const noexcept {

@@ -23,7 +23,7 @@
 namespace col::core {
 
 inline constexpr std::uint64_t kPageMagic = 0x656761706c6f6321;  // "!colpage" in memory order
-inline constexpr std::uint32_t kPageVersion = 8;
+inline constexpr std::uint32_t kPageVersion = 9;
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8, "shared between processes");
@@ -99,6 +99,9 @@ struct alignas(256) PageHeader {
   Word job_hash;
   Word made_ns;  // since the epoch
   Word maker;    // ProcessId
+  // How often something has happened that may end a wait: the job is aborted, a rank's process has ended. Who waits
+  // sleeps on it, too. Before `abort`: one look at one cache line reads both.
+  std::atomic<std::uint32_t> news;
   AbortSlot abort;
 };
 

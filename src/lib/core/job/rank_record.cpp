@@ -284,6 +284,10 @@ bool RankRecord::lost() const {
   };
   const core::ProcessId holder = held();
   if (holder.nobody()) return false;
+  // The launcher has seen it end.
+  if (has_ended() &&
+      core::lower_half(layout_->started.load(std::memory_order_acquire)) == static_cast<std::uint32_t>(holder.pid()))
+    return held() == holder;
   // relaxed: the word says all by itself.
   const std::uint64_t seen = layout_->seen_alive.load(std::memory_order_relaxed),
                       now_ms = coarse_clock_ns() / 1'000'000;
@@ -295,6 +299,10 @@ bool RankRecord::lost() const {
     return false;
   }
   return held() == holder;
+}
+
+void RankRecord::doubt() noexcept {
+  layout_->seen_alive.store(0, std::memory_order_release);
 }
 
 }  // namespace col

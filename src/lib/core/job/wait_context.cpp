@@ -81,6 +81,7 @@ void WaitContext::check() {
   if (page_ != nullptr && page_->aborted()) {
     if (const auto cause = page_->abort_cause()) throw Error(cause->code, cause->message, {}, cause->rank, cause->rank);
   }
+  hear_news();
   if (meanwhile_) meanwhile_();
   if (core::Background::any()) (*core::Background::move_on.load(std::memory_order_relaxed))();
   const auto now = Deadline::Clock::now();
@@ -94,6 +95,13 @@ void WaitContext::check() {
       fmt::format("timed out after {} waiting for {}; a rank may be missing, stuck or slow: look at what the others "
                   "print, or allow more time (COL_TIMEOUT)",
                   core::format_duration(deadline_.budget()), what.empty() ? "another rank" : what));
+}
+
+void WaitContext::hear_news() {
+  if (page_ == nullptr) return;
+  // acquire: what has happened is there.
+  const std::uint32_t news = page_->news().load(std::memory_order_acquire);
+  if (std::exchange(news_, news) != news && observer_ != nullptr) observer_->on_news(news);
 }
 
 void WaitContext::look() {

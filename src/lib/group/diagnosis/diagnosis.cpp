@@ -144,6 +144,16 @@ bool Diagnosis::on_slow(Duration waited) {
   return again;
 }
 
+// A rank's process has ended: it may be one that this call waits for. The store is asked only if it is.
+void Diagnosis::on_news(std::uint32_t news) {
+  if (surroundings_.news_heard == news) return;
+  const store::CallLimit limit(kStoreTime);
+  describe();
+  look_for_lost_peer();
+  // One that is gone has done its part in this call, but not in the next one, which looks, too.
+  if (!lost_peer(false)) surroundings_.news_heard = news;
+}
+
 bool Diagnosis::look() {
   const store::CallLimit limit(kStoreTime);
   post();

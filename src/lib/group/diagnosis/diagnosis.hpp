@@ -78,6 +78,7 @@ struct Surroundings {
   // Posts the calls of this process's other groups, as post_calls() does. `to_all`: groups whose records show all get
   // `held_up_by`, too; otherwise their ranks see it there. Returns false if another thread had one of them.
   std::function<bool(std::optional<int> held_up_by, bool to_all)> post_others = {};
+  std::uint32_t news_heard = 0;  // ControlPage::news() of which nobody here needs to hear any more
   std::shared_ptr<StoreHealth> store = std::make_shared<StoreHealth>();  // of all groups of the context
   std::unique_ptr<Announced> announced = {};                             // of a group on GPUs; null in others
 
@@ -155,6 +156,7 @@ class Diagnosis final : public WaitObserver {
   void say_whom_it_awaits(Duration waited);
 
   bool on_slow(Duration waited) override;
+  void on_news(std::uint32_t news) override;
   void on_timeout(Duration budget) override;
 
   // on_slow() for a caller that does not wait itself. It does not say which rank it waits for.
@@ -261,6 +263,9 @@ class LateDiagnosis final : public WaitObserver {
     return *diagnosis_;
   }
   bool on_slow(Duration waited) override { return get().on_slow(waited); }
+  void on_news(std::uint32_t news) override {
+    if (surroundings_.news_heard != news) get().on_news(news);
+  }
   void on_timeout(Duration budget) override { get().on_timeout(budget); }
 
  private:

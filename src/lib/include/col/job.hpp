@@ -235,7 +235,10 @@ class COL_EXPORT RankRecord {
   // The global rank that read() would name; -1: none has joined. A load of one word, which never waits for a writer.
   int rank() const noexcept;
   // True if a process joined, did not call finish(), and is gone: its pid is dead, or belongs to another process now.
+  // What another process has seen of it a moment ago is trusted.
   bool lost() const;
+  // For who has seen that process end: nobody trusts what was seen before.
+  void doubt() noexcept;
 
  private:
   friend class ControlPage;
@@ -292,6 +295,12 @@ class COL_EXPORT ControlPage {
   // Records why the job ends. The first cause wins and never changes. Returns whether this cause was the first.
   bool abort(const AbortCause& cause) noexcept;
   bool aborted() const noexcept;  // costs one load
+  // How often something has happened that may end a wait. It changes with ring(), which wakes all that sleep for it.
+  const std::atomic<std::uint32_t>& news() const noexcept;
+  // For who has written that a rank's process has ended: all ranks of this node look at once. abort() does it by
+  // itself.
+  void ring() noexcept;
+
   // The cause; nothing as long as aborted() is false. Blocks for at most 100 ms, and only if the process that aborts is
   // writing at this moment. If that process was killed while it wrote, the cause says so.
   std::optional<AbortCause> abort_cause() const;
@@ -315,6 +324,9 @@ class COL_EXPORT WaitObserver {
   // check() calls it once a wait has lasted 100 ms, and then at growing intervals up to 1 s. It throws to end the wait
   // (mismatch, peer_lost, aborted), or returns to let it go on. It returns true if it wants to be called again soon.
   virtual bool on_slow(Duration waited) = 0;
+  // check() calls it once for each value of ControlPage::news(), which is 0 until something has happened. It throws to
+  // end the wait, as on_slow() does.
+  virtual void on_news(std::uint32_t /*news*/) {}
   // check() calls it when the deadline has passed. It throws the timeout, with the names of the missing ranks.
   virtual void on_timeout(Duration budget) = 0;
 };
@@ -392,15 +404,24 @@ class COL_EXPORT WaitContext {
 
   // How long a blocking primitive may sleep before the next check(): at most 50 ms, and never beyond the deadline.
   Duration slice() noexcept;
+  // What else should end its sleep, if it can wait for two words: that ControlPage::news() is not what the last check()
+  // has seen. Null without a page.
+  struct News {
+    const std::atomic<std::uint32_t>* word = nullptr;
+    std::uint32_t seen = 0;
+  };
+  News news() const noexcept { return {page_ != nullptr ? &page_->news() : nullptr, news_}; }
 
  private:
   void start() noexcept;
   void begin() noexcept;
   void look(Deadline::Clock::time_point now);
   void ask_interrupt(Deadline::Clock::time_point now);
+  void hear_news();
 
   bool is_started_ = true;
-  bool told_ = false;  // the record says that this rank waits
+  bool told_ = false;       // the record says that this rank waits
+  std::uint32_t news_ = 0;  // ControlPage::news() at the last check()
   Deadline deadline_;
   ControlPage* page_;
   RankRecord* record_;

@@ -205,6 +205,8 @@ void Attempt::reap(int local_rank) {
   status.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
   status.peak_rss_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
   parts_.on_end(local_rank, is_failure(rank, local_rank, now));
+  // After a decision to end the job: its cause says more than a rank finds out by itself.
+  page_->ring();
 }
 
 // Tells `ending_` if it is one.

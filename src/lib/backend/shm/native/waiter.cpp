@@ -86,7 +86,7 @@ void Waiter::sleep(const Awaited& awaited, WaitContext& wait) {
     wait.check();
     return awaited.is_there();
   };
-  Doorbell(segment_.place(rank_).doorbell).sleep_unless(is_over, wait.slice());
+  Doorbell(segment_.place(rank_).doorbell).sleep_unless(is_over, wait.slice(), wait);
 }
 
 // Those who sleep for another rank are left alone: they would only look and sleep again.

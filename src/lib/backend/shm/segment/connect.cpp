@@ -266,7 +266,7 @@ void Connecting::sleep_unless(const std::function<bool()>& look, Duration at_mos
   } catch (const Error& error) {
     throw error.code() == ErrorCode::timeout ? with_missing(error) : error;
   }
-  Doorbell(segment_->place(request_.rank).doorbell).sleep_unless(look, std::min(at_most, wait_.slice()));
+  Doorbell(segment_->place(request_.rank).doorbell).sleep_unless(look, std::min(at_most, wait_.slice()), wait_);
 }
 
 // The value of `key`, which rank `from` sets. Throws the error that it gave up with, if it did.

@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include <col/job.hpp>
 #include <col/types.hpp>
 
 #include "core/clock/clock.hpp"
@@ -30,23 +31,23 @@ class Doorbell {
   explicit Doorbell(std::atomic<std::uint32_t>& word) noexcept : word_(word) {}
 
   // ---- For the owner
-  // The whole of it: arms, looks, naps, looks, sleeps for `at_most`, disarms. `look` returns whether there is a reason
-  // not to sleep, and may throw.
+  // The whole of it: arms, looks, naps, looks, sleeps for `at_most` or until there are news for `wait`, disarms. `look`
+  // returns whether there is a reason not to sleep, and may throw.
   template <class Look>
-  void sleep_unless(Look look, Duration at_most) {
+  void sleep_unless(Look look, Duration at_most, const WaitContext& wait) {
     struct Disarm {
       Doorbell& doorbell;
       ~Disarm() { doorbell.disarm(); }
     } const disarm{*this};
     arm();
     if (look() || !nap() || look()) return;
-    if (at_most > kNap) sleep(at_most);
+    if (at_most > kNap) sleep(at_most, wait);
   }
 
   // The same without the nap: it keeps the processor while what was on its way arrives. For a sleep that is likely to
   // be a long one, to which the end of a nap only adds.
   template <class Look>
-  void sleep_at_once_unless(Look look, Duration at_most) {
+  void sleep_at_once_unless(Look look, Duration at_most, const WaitContext& wait) {
     struct Disarm {
       Doorbell& doorbell;
       ~Disarm() { doorbell.disarm(); }
@@ -55,7 +56,7 @@ class Doorbell {
     if (look()) return;
     const auto arrived = core::Clock::now() + kArrival;
     while (core::Clock::now() < arrived) continue;
-    if (!look()) sleep(at_most);
+    if (!look()) sleep(at_most, wait);
   }
 
   // For the other ranks. Cheap while the owner is awake.
@@ -77,15 +78,19 @@ class Doorbell {
   void arm() noexcept { word_.store(kAsleep, std::memory_order_seq_cst); }
   // relaxed: a ring that comes too late only costs the ringer one system call
   void disarm() noexcept { word_.store(kAwake, std::memory_order_relaxed); }
-  // Returns after a ring, after `at_most`, or for no reason.
-  void sleep(Duration at_most) noexcept { core::wait_on_word(word_, kAsleep, at_most); }
+  // Returns after a ring, after `at_most`, when there are news, or for no reason.
+  void sleep(Duration at_most, const WaitContext& wait) noexcept {
+    const WaitContext::News news = wait.news();
+    core::wait_on_words(word_, kAsleep, {news.word, news.seen}, at_most);
+  }
   // Returns after a ring, or after kNap: not for no reason, as what was on its way then need not have arrived. Returns
   // whether nobody has rung: it is still armed then.
   bool nap() noexcept {
     // relaxed: the caller looks again at all that it waits for.
     const auto is_armed = [this] { return word_.load(std::memory_order_relaxed) == kAsleep; };
     const auto end = core::Clock::now() + kNap;
-    for (auto now = core::Clock::now(); is_armed() && now < end; now = core::Clock::now()) sleep(end - now);
+    for (auto now = core::Clock::now(); is_armed() && now < end; now = core::Clock::now())
+      core::wait_on_word(word_, kAsleep, end - now);
     return is_armed();
   }
 
