@@ -12,9 +12,9 @@ packages=(g++ meson ninja-build pkg-config cmake
 test_packages=(openmpi-bin mpich slurm-wlm libpmix-dev munge iproute2 python3-torch python3-dev python3-venv)
 # And these, if the distribution has them: the browser that opens the tools' pages (Ubuntu's is a snap).
 optional_test_packages=(chromium-headless-shell)
-# For the tests that are not in the core: debuggers, hosts that are reached by ssh, firewalls, and what makes the bundle for
+# For the tests that are not in the core: debuggers, hosts that are reached by ssh, firewalls, other shells, and what makes the bundle for
 # machines with GPUs.
-rest_packages=(gdb elfutils openssh-client openssh-server nftables patchelf)
+rest_packages=(gdb elfutils openssh-client openssh-server nftables patchelf zsh fish)
 # The Python package and its tests take these from PyPI, and Kubernetes' schemas. Debian's torch needs numpy 1.
 python_packages=('nanobind>=2.4' 'numpy<2' pytest mypy ml_dtypes ray kubernetes-validate cloudpickle)
 # These make the wheel, run a real notebook, and are plug-ins of pytest beside ours.

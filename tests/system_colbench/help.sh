@@ -90,5 +90,4 @@ completes 'colcheck --only exac' exact
 for word in ${_col_takes[colbench]}; do
   [ "$word" = help ] || expect 0 "$COLBENCH" help "$word"
 done
-! command -v zsh >/dev/null || zsh -n "$SOURCE_DIR/src/tools/completions/_col" || fail "zsh"
 nothing_left
