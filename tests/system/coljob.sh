@@ -13,14 +13,32 @@ expect_exit 3 "$COLJOB" dump 20261126
 expect_in "$err" "^coljob: no job of this user on this host fits '20261126'; see coljob ps"
 
 # ---- Usage
-for words in '' 'wy' 'ps 12' 'why --after x' 'ps --json' 'why -o f' 'why --nothing'; do
-  # shellcheck disable=SC2086
-  expect_exit 2 "$COLJOB" $words
-  expect_in "$err" '^coljob: .*; see coljob --help$'
+refused() {  # refused WHAT WORD…: in one line
+  local what=$1
+  shift
+  expect_exit 2 "$COLJOB" "$@"
+  expect_lines "$err" 1
+  expect_in "$err" "^coljob: .*$what.*[;?] see coljob --help\$"
+}
+refused 'no command; write ps, why, top, stacks or dump'
+refused "there is no command 'wy'; did you mean 'why'" wy
+refused "there is no command '-'; write ps, why, top, stacks or dump" -
+refused 'coljob why 12' ps 12
+refused 'the job.s name is empty; leave it out' why ''
+refused "--after takes a time such as 500ms, 10s or 5m, not '-1s'" why --after -1s
+refused '--after needs a value: --after TIME' why --after ''
+refused '--json is an option of why' ps --json
+refused '-o is an option of dump' why -o f
+refused "unknown option '--nothing'" why --nothing
+refused "--dir takes a folder that is there, not '$work/none'" ps --dir "$work/none"
+# A file that is none of ours, and a folder.
+printf 'text\r\n' >"$work/text"
+expect_exit 3 "$COLJOB" why "$work/text"
+expect_in "$err" "^coljob: job .*text cannot be looked into: .*is no control page of col"
+for name in "$work" text; do
+  (cd "$work" && expect_exit 3 "$COLJOB" why "$name") || exit 1
+  expect_in "$err" "^coljob: no job of this user on this host fits '$name'; coljob why reads files of coljob dump and colrun --json\$"
 done
-expect_in "$err" "unknown option '--nothing'"
-expect_exit 2 "$COLJOB" wy
-expect_in "$err" "did you mean 'why'"
 expect_exit 0 "$COLJOB" --version
 expect_in "$out" '^coljob [0-9]+\.[0-9]+\.[0-9]+$'
 expect_exit 0 "$COLJOB" --help

@@ -12,6 +12,11 @@ for program in "$work/plain" "$work/no_first_line" "$work/no_interpreter" "$work
   expect_in "$err" "^colrun: cannot run '$program': "
   [ ! -s "$out" ] || fail "a rank was started"
 done
+expect_in "$err" ': it is a directory; name a program in it$'
+printf '#!/bin/sh\r\necho started\r\n' >"$work/crlf"
+chmod +x "$work/crlf"
+expect_exit 126 "$COLRUN" -n 2 "$work/crlf"
+expect_in "$err" "^colrun: cannot run '$work/crlf': its lines end as on Windows; write them anew: sed -i 's/.r\\$//' $work/crlf\$"
 # A script of Python is started by Python.
 echo 'print(1)' >"$work/train.py"
 expect_exit 126 "$COLRUN" -n 2 "$work/train.py"

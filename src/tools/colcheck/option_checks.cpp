@@ -73,7 +73,7 @@ void check_report_paths(const Options& options) {
     try {
       tools::check_writable(*path);
     } catch (const tools::WriteError& error) {
-      throw UsageError("{}: {}; name a file that can be written", option, error.what());
+      throw UsageError("{}: {}", option, error.what());
     }
     const auto same = std::find_if(reports.begin(), report, [&, &path = path](const auto& other) {
       return !other.second->empty() && place(*other.second) == place(*path);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -118,14 +119,20 @@ std::vector<FoundJob> find_jobs(const std::vector<std::string>& directories) {
 }
 
 FoundJob choose_job(const std::vector<FoundJob>& jobs, const std::string& name) {
-  if (name.find('/') != std::string::npos && is_own(name, S_IFREG)) return look_at(name, name);
   std::vector<FoundJob> fitting;
-  for (const FoundJob& job : jobs) {
-    const bool fits = name.empty() ? job.lives() : job.id.find(name) != std::string::npos || has_pid(job, name);
-    if (fits) fitting.push_back(job);
-  }
+  if (name.find('/') != std::string::npos && is_own(name, S_IFREG))
+    fitting.push_back(look_at(name, name));
+  else
+    std::ranges::copy_if(jobs, std::back_inserter(fitting), [&](const FoundJob& job) {
+      return name.empty() ? job.lives() : job.id.find(name) != std::string::npos || has_pid(job, name);
+    });
   if (fitting.empty() && name.empty()) throw NoJob("no job of this user runs on this host; --dir names another TMPDIR");
-  if (fitting.empty()) throw NoJob(fmt::format("no job of this user on this host fits '{}'; see coljob ps", name));
+  if (fitting.empty()) {
+    std::error_code ignored;
+    throw NoJob(fmt::format(
+        "no job of this user on this host fits '{}'; {}", name,
+        fs::exists(name, ignored) ? "coljob why reads files of coljob dump and colrun --json" : "see coljob ps"));
+  }
   if (fitting.size() > 1) {
     std::string ids;
     for (const FoundJob& job : fitting) ids += (ids.empty() ? "" : ", ") + job.id;

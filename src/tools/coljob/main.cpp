@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
   try {
     return argc > 0 ? run(argc, argv) : exit_code::kUsage;
   } catch (const col::tools::UsageError& error) {
-    std::fprintf(stderr, "coljob: %s; see coljob --help\n", error.what());
+    std::fprintf(stderr, "%s\n", col::tools::usage_line("coljob", error.what()).c_str());
     return exit_code::kUsage;
   } catch (const col::coljob::NoJob& error) {
     std::fprintf(stderr, "coljob: %s\n", error.what());

@@ -23,7 +23,8 @@ namespace {
 constexpr std::chrono::seconds kPatience{10};
 
 [[noreturn]] void refuse(const std::string& path, int error) {
-  throw WriteError(fmt::format("cannot write {}: {}", path, std::generic_category().message(error)));
+  throw WriteError(fmt::format("cannot write {}: {}; name a file that can be written", path,
+                               std::generic_category().message(error)));
 }
 
 // Written to as it is: there is nothing to replace.

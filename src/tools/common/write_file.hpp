@@ -7,7 +7,7 @@
 
 namespace col::tools {
 
-// what() is one line: "cannot write /x/y.xml: No such file or directory".
+// what() is one line: "cannot write /x/y.xml: No such file or directory; name a file that can be written".
 class WriteError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -302,7 +302,7 @@ void check_report(const JobSpec& spec, const Rendezvous& meeting) {
     try {
       tools::check_writable(path);
     } catch (const tools::WriteError& error) {
-      throw LaunchError(kUsage, "{}: {}; name a file that can be written", option, error.what());
+      throw LaunchError(kUsage, "{}: {}", option, error.what());
     }
   }
 }

@@ -260,7 +260,8 @@ TEST_CASE("write file: on failure what was there stays, and nothing else", "[col
   const col::test::TempDir directory;
   CHECK_THROWS_AS(tools::write_file(directory / "none/r", "x"), tools::WriteError);
   CHECK_THROWS_AS(tools::write_file(directory.path(), "x"), tools::WriteError);
-  CHECK_THROWS_WITH(tools::write_file("/dev/full", "x"), "cannot write /dev/full: No space left on device");
+  CHECK_THROWS_WITH(tools::write_file("/dev/full", "x"),
+                    "cannot write /dev/full: No space left on device; name a file that can be written");
   CHECK(entries(directory.path()) == 0);
 }
 
@@ -279,5 +280,5 @@ TEST_CASE("write file: a FIFO is written to, and nobody waits for its reader", "
   // There is no room for so much where a reader only stays.
   const col::test::JumpingTime time;
   CHECK(complaint_of([&] { tools::write_file(path, std::string(std::size_t{2} << 20, 'x')); }) ==
-        "cannot write " + path + ": Connection timed out");
+        "cannot write " + path + ": Connection timed out; name a file that can be written");
 }

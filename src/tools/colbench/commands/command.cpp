@@ -57,7 +57,7 @@ void check_outputs(const Output& output) {
     try {
       tools::check_writable(*path);
     } catch (const tools::WriteError& error) {
-      throw UsageError("{}; name a file that can be written", error.what());
+      throw UsageError(error.what());
     }
   }
   if (!output.plot.empty()) check_plot("--plot", output.plot);

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <string_view>
 #include <utility>
 
@@ -37,9 +38,17 @@ std::string python_advice(const std::string& path) {
   return path.ends_with(".py") ? fmt::format("a script of Python needs its interpreter: colrun python3 {}", path) : "";
 }
 
+// The kernel takes the carriage return for a part of the interpreter's name.
+bool has_crlf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string line;
+  return std::getline(file, line) && line.ends_with('\r');
+}
+
 [[noreturn]] void refuse(const std::string& name, const std::string& path, int error) {
   using namespace tools::exit_code;
-  if (error == EISDIR) throw LaunchError(kNotExecutable, "cannot run '{}': it is a directory", path);
+  if (error == EISDIR)
+    throw LaunchError(kNotExecutable, "cannot run '{}': it is a directory; name a program in it", path);
   if (error == EACCES) {
     const std::string advice = python_advice(path);
     throw LaunchError(kNotExecutable, "cannot run '{}': permission denied; {}", path,
@@ -125,7 +134,10 @@ std::string resolve_program(const std::string& name) {
 
 void refuse_program(const std::string& path, int error) {
   std::string why = strerror(error);
-  if (error == ENOENT) why = "its interpreter is missing; see its first line";
+  if (error == ENOENT) {
+    why = has_crlf(path) ? fmt::format("its lines end as on Windows; write them anew: sed -i 's/\\r$//' {}", path)
+                         : "its interpreter is missing; see its first line";
+  }
   if (error == ENOEXEC) {
     const std::string advice = python_advice(path);
     why += "; " + (advice.empty() ? "a script needs a first line such as #!/bin/sh" : advice);

@@ -103,8 +103,8 @@ void OtherNodes::check_patience() const {
   throw LaunchError(kLauncher, "{}, for {} s; {}", refused_,
                     std::chrono::duration_cast<std::chrono::seconds>(now - job_.began).count(),
                     remotes_ ? "the nodes meet here, and the loopback interface must be up (ip link set lo up)"
-                             : "is colrun running on the host of --rdzv-endpoint, and does a firewall let this one "
-                               "through?");
+                             : "is --rdzv-endpoint right, does colrun run on that host, and does a firewall let this "
+                               "one through?");
 }
 
 void OtherNodes::join(Connection connection, const Endpoint& endpoint) {
