@@ -187,8 +187,8 @@ void define(tools::OptionTable& table, std::span<const Property* const> known, O
   table.add(
       {kOutput, "--no-progress", "", "no progress line, even on a terminal", becomes(options.progress, false), kRare});
   constexpr std::string_view kOther = "Other";
-  table.add({kOther, "--timeout", "TIME", "how long one call may take; default: 20s", into(options.timeout, duration),
-             kRare});
+  table.add({kOther, "--timeout", "TIME", "how long one call may take; default: 20s",
+             into(options.timeout, duration), kRare});
   table.add({kOutput, "--list", "", "print the properties and end"});
   table.add({"", "--spawned", "TEXT", "", into(options.spawned, as_written)});
 }
@@ -240,8 +240,10 @@ std::string list_text(std::span<const Property* const> known) {
 
 Request parse_command_line(const std::vector<std::string>& arguments, std::span<const Property* const> known) {
   tools::OptionTable table(
-      "colcheck", "Checks that every collective primitive is right, here, on this machine.\nUsage: colcheck [options]",
-      kExamples, kBrief);
+      {.tool = "colcheck",
+       .head = "Checks that every collective primitive is right, here, on this machine.\nUsage: colcheck [options]",
+       .footer = kExamples,
+       .brief = kBrief});
   Options options;
   define(table, known, options);
   if (auto text = table.parse(arguments)) return *std::move(text);

@@ -64,7 +64,7 @@ std::string folder_of(tools::Word& option, tools::Word& text) {
 std::variant<std::string, Options> parse_options(const std::vector<std::string>& arguments) {
   Options options;
   options.patience = *tools::parse_duration(kPatience);
-  tools::OptionTable table("coljob", kHead, kFooter, kFooter);
+  tools::OptionTable table({.tool = "coljob", .head = kHead, .footer = kFooter, .brief = kFooter});
   table.add({"Options", "--dir", "DIR", "look for jobs there too: the TMPDIR of a job, if it differs from this one",
              tools::added_to(options.directories, folder_of), tools::HelpExtent::everyday, true});
   table.add(

@@ -18,45 +18,45 @@ namespace {
 
 constexpr const char* kUsage =
     "Runs a program as several ranks, on this machine or on several.\n"
-    "Usage: colrun [options] [--] program [arguments]\n";
+    "Usage: colrun [options] [--] program [arguments]";
 
 constexpr const char* kExamples =
     "Examples: colrun -n 4 ./my_trainer --epochs 3\n"
-    "          colrun -n 2 -l sh -c 'echo rank $COL_RANK of $COL_WORLD_SIZE'\n"
-    "colrun --help-all: all options, several programs, exit codes.\n";
+    "          colrun -n 2 -l sh -c 'echo rank $COL_RANK of $COL_WORLD_SIZE'";
 
 constexpr const char* kMore =
-    "TIME: 90, 90s, 500ms, 5m, 1h.  LIST of ranks: 0,3-5.\n"
+    "TIME: 90, 90s, 500ms, 5m, 1h. LIST of ranks: 0,3-5.\n"
+    "\n"
     "PATTERN: %r rank, %R the same with zeros in front, %l local rank, %n node rank,\n"
-    "         %w world size, %h host, %j job id, %g restarts so far, %s stream (out\n"
-    "         or err), %% a percent sign.\n"
+    "%w world size, %h host, %j job id, %g restarts so far, %s stream (out or err),\n"
+    "%% a percent sign.\n"
+    "\n"
     "Several programs: colrun -n 1 ./server : -n 3 -x ROLE=w ./worker. A lone ':'\n"
     "ends a program and begins the next; '\\:' is an argument that is a colon.\n"
+    "\n"
     "Every option is also a variable (--max-restarts 2: COLRUN_MAX_RESTARTS=2; flags:\n"
     "1, 0, yes, no) and a line of the file that --config or COLRUN_CONFIG names\n"
     "(max-restarts = 2). The command line wins over variables, these over the file;\n"
     "--no-FLAG switches off what they have switched on.\n"
+    "\n"
     "Exit code: 0 when all ranks return 0, else that of the first rank that failed on\n"
     "its own (128 + signal when a signal killed it); 2 usage, 124 time is up, 125\n"
     "colrun failed, 126 not executable, 127 not found, 141 the output's reader is\n"
-    "gone.\n";
+    "gone.";
 
-// `default_ranks` is the number of ranks that -n auto gives here. The options of every day fit a terminal of 24 lines.
-std::string help_text(Rows rows, HelpExtent extent, int default_ranks) {
-  constexpr std::size_t kColumns = 80, kBriefWidth = 30, kWidth = 34;
-  const bool all = extent == HelpExtent::all;
+// `default_ranks` is the number of ranks that -n auto gives here.
+std::string help_of(Rows rows, HelpExtent extent, int default_ranks) {
   rows.front().text += fmt::format(" (here {})", default_ranks);  // -n
   for (OptionRow& row : rows) {
-    if (!all && !row.group.empty()) row.group = "Options of every day";
+    // Headings would take the lines that --help has.
+    if (extent == HelpExtent::everyday && !row.group.empty()) row.group = "Options of every day";
   }
-  return fmt::format("{}{}\n{}", kUsage, tools::options_text(rows, all ? kWidth : kBriefWidth, extent, kColumns),
-                     all ? kMore : kExamples);
+  return tools::help_text(
+      rows, {.tool = "colrun", .head = kUsage, .footer = kMore, .brief = kExamples, .text_column = 30}, extent);
 }
 
 std::optional<Text> asked_text(const Values& values, const Surroundings& surroundings) {
-  const auto help = [&](HelpExtent extent) {
-    return Text{help_text(values.rows(), extent, surroundings.processors())};
-  };
+  const auto help = [&](HelpExtent extent) { return Text{help_of(values.rows(), extent, surroundings.processors())}; };
   if (values.is_on("--help")) return help(HelpExtent::everyday);
   if (values.is_on("--help-all")) return help(HelpExtent::all);
   if (values.is_on("--version")) return Text{tools::version_line("colrun") + "\n"};

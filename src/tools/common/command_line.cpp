@@ -47,6 +47,9 @@ const OptionRow* find_option(const Rows& rows, std::string_view name) {
   return found == rows.end() ? nullptr : &*found;
 }
 
+namespace {
+
+// The groups of --help, a line for each row; texts begin at column `width`, and go on there beyond `columns`.
 std::string options_text(const Rows& rows, std::size_t width, HelpExtent extent, std::size_t columns) {
   const auto is_shown = [&](const OptionRow& row) { return !row.group.empty() && row.shown <= extent; };
   std::vector<std::string_view> groups;
@@ -60,11 +63,28 @@ std::string options_text(const Rows& rows, std::size_t width, HelpExtent extent,
       if (row.group != group || !is_shown(row)) continue;
       const std::string lead = fmt::format("  {}{}{}", row.names, row.is_flag() ? "" : " ", row.value);
       const std::string gap = lead.size() + 1 < width ? "" : "\n" + std::string(width, ' ');
-      const std::string about = columns == 0 ? row.text : wrapped(row.text, columns, width, width);
+      const std::string about = wrapped(row.text, columns, width, width);
       text += gap.empty() ? fmt::format("{:<{}}{}\n", lead, width, about) : lead + gap + about + "\n";
     }
   }
   return text;
+}
+
+}  // namespace
+
+std::string help_text(const Rows& rows, const HelpTexts& texts, HelpExtent extent) {
+  // Longer lines are hard to read, also where there is room.
+  constexpr std::size_t kLines = 24, kColumns = 80, kLeast = 20;
+  const std::size_t width = texts.text_column;
+  const std::size_t columns = std::clamp(stdout_columns().value_or(kColumns), width + kLeast, kColumns);
+  const auto text = [&](HelpExtent shown, const std::string& below) {
+    return fmt::format("{}\n{}\n{}\n", reflowed(texts.head, columns), options_text(rows, width, shown, columns),
+                       reflowed(below, columns));
+  };
+  std::string all = text(HelpExtent::all, texts.footer);
+  if (extent == HelpExtent::all || std::ranges::count(all, '\n') <= static_cast<std::ptrdiff_t>(kLines)) return all;
+  return text(HelpExtent::everyday, fmt::format("{}{}{} --help-all: all options, and more about each.", texts.brief,
+                                                texts.brief.empty() ? "" : "\n", texts.tool));
 }
 
 std::string listed_options(const Rows& rows, const std::vector<std::string_view>& words) {
@@ -127,9 +147,6 @@ std::size_t Values::index(std::string_view name) const {
   return index(*row);
 }
 
-OptionTable::OptionTable(std::string tool, std::string head, std::string footer, std::string brief)
-    : tool_(std::move(tool)), head_(std::move(head)), footer_(std::move(footer)), brief_(std::move(brief)) {}
-
 std::optional<std::string> OptionTable::parse(const std::vector<std::string>& arguments, std::size_t most_words) {
   const auto add_text = [this](std::string_view names, std::string text) {
     add({.group = kOther, .names = names, .value = "", .text = std::move(text), .shown = HelpExtent::all});
@@ -139,26 +156,14 @@ std::optional<std::string> OptionTable::parse(const std::vector<std::string>& ar
   add_text("--version", "print the version and end");
   if (!arguments.empty() && arguments.back() == kListOptions)
     return listed_options(rows_, most_words == 0 ? std::vector<std::string_view>() : offered_);
-  parsed_ = parse_words(rows_, arguments, {.tool = tool_});
+  parsed_ = parse_words(rows_, arguments, {.tool = texts_.tool});
   if (words().size() > most_words)
     throw UsageError("unexpected argument '{}'{}", words()[most_words],
-                     most_words == 0 ? fmt::format("; {} takes options only", tool_) : "");
-  if (values().has("--help-all")) return help(HelpExtent::all);
-  if (values().has("--help")) return help(HelpExtent::everyday);
-  if (values().has("--version")) return version_line(tool_.substr(0, tool_.find(' '))) + "\n";
+                     most_words == 0 ? fmt::format("; {} takes options only", texts_.tool) : "");
+  if (values().has("--help-all")) return help_text(rows_, texts_, HelpExtent::all);
+  if (values().has("--help")) return help_text(rows_, texts_, HelpExtent::everyday);
+  if (values().has("--version")) return version_line(texts_.tool.substr(0, texts_.tool.find(' '))) + "\n";
   return std::nullopt;
-}
-
-std::string OptionTable::help(HelpExtent extent) const {
-  constexpr std::size_t kWidth = 26, kLines = 24, kColumns = 80;  // a longer line is hard to read
-  const std::size_t columns = std::clamp<std::size_t>(stdout_columns().value_or(kColumns), 2 * kWidth, kColumns);
-  const auto text = [&](HelpExtent shown, const std::string& below) {
-    return fmt::format("{}\n{}\n{}\n", head_, options_text(rows_, kWidth, shown, columns), reflowed(below, columns));
-  };
-  std::string all = text(HelpExtent::all, footer_);
-  if (extent == HelpExtent::all || std::ranges::count(all, '\n') <= static_cast<std::ptrdiff_t>(kLines)) return all;
-  return text(HelpExtent::everyday, fmt::format("{}{}{} --help-all: all options, and more about each.", brief_,
-                                                brief_.empty() ? "" : "\n", tool_));
 }
 
 std::string usage_line(std::string_view tool, std::string_view what) {

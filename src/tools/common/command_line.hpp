@@ -132,12 +132,23 @@ struct Parsed {
 Parsed parse_words(const Rows& rows, const std::vector<std::string>& arguments, const Grammar& grammar = {},
                    const std::vector<Setting>& settings = {});
 
+// What --help says around the options. Lines of a paragraph are joined, and wrapped for the terminal; one that begins
+// with a space or "Usage:" stays alone.
+struct HelpTexts {
+  std::string tool;  // "colbench noise"
+  std::string head, footer;
+  std::string brief = {};        // in place of the footer, where only the options of every day are shown
+  std::size_t text_column = 26;  // where the texts of options begin
+};
+
+// --help fits 24 lines of 80 columns: it has all, if there is room for that, and else the options of every day. No line
+// is wider than the terminal, as far as words allow.
+std::string help_text(const Rows& rows, const HelpTexts& texts, HelpExtent extent);
+
 // The command line of a tool whose options and words may stand in any order.
 class OptionTable {
  public:
-  // `tool` is "colbench noise"; `head` and `footer` stand above and below the options in --help-all. --help, which fits
-  // 24 lines of 80 columns, has all of that if there is room, and else the options of every day and `brief`.
-  OptionTable(std::string tool, std::string head, std::string footer, std::string brief = {});
+  explicit OptionTable(HelpTexts texts) : texts_(std::move(texts)) {}
 
   void add(OptionRow row) { rows_.push_back(std::move(row)); }
   // For completions: what may stand where no option does, as Take::choices.
@@ -151,9 +162,7 @@ class OptionTable {
   const std::vector<std::string>& words() const { return parsed_->words; }
 
  private:
-  std::string help(HelpExtent extent) const;
-
-  std::string tool_, head_, footer_, brief_;
+  HelpTexts texts_;
   Rows rows_;
   std::vector<std::string_view> offered_;
   std::optional<Parsed> parsed_;
@@ -162,9 +171,6 @@ class OptionTable {
 // ---- Texts
 // -----------------------------------------------------------------------------------------------------------
 
-// The groups of --help, a line for each row; texts begin at column `width`, and go on there beyond `columns`; 0: never.
-std::string options_text(const Rows& rows, std::size_t width, HelpExtent extent = HelpExtent::all,
-                         std::size_t columns = 0);
 // For completions, which ask by kListOptions: a line "names;value;choices;text" for each option, text with a "*" before
 // it if the option repeats; and one without names for other words.
 inline constexpr std::string_view kListOptions = "--list-options";

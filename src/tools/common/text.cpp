@@ -91,6 +91,23 @@ std::string wrapped(std::string_view text, std::size_t columns, std::size_t used
   return lines;
 }
 
+namespace {
+
+constexpr std::string_view kUsage = "Usage: ";
+
+// A line that stands alone.
+std::string hung(std::string_view line, std::size_t columns) {
+  if (columns_of(line) <= columns) return std::string(line);
+  const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  const std::size_t gap = line.find("  ", begin);
+  std::size_t fixed = begin, hang = begin + 2;
+  if (line.starts_with(kUsage)) fixed = hang = kUsage.size();
+  if (gap != std::string_view::npos) fixed = hang = std::min(line.find_first_not_of(' ', gap), line.size());
+  return std::string(line.substr(0, fixed)) + wrapped(line.substr(fixed), columns, fixed, hang);
+}
+
+}  // namespace
+
 std::string reflowed(std::string_view text, std::size_t columns) {
   std::string result, paragraph;
   const auto end_paragraph = [&] {
@@ -100,9 +117,9 @@ std::string reflowed(std::string_view text, std::size_t columns) {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
-    if (line.empty() || line.front() == ' ') {
+    if (line.empty() || line.front() == ' ' || line.starts_with(kUsage)) {
       end_paragraph();
-      result.append(line).append("\n");
+      result.append(hung(line, columns)).append("\n");
     } else {
       paragraph.append(paragraph.empty() ? "" : " ").append(line);
     }

@@ -22,7 +22,8 @@ std::string_view cut(std::string_view text, std::size_t columns);
 // The words of `text` in lines of at most `columns` columns, as far as words allow. The first line stands behind `used`
 // columns of another text, the others begin with `indent` spaces.
 std::string wrapped(std::string_view text, std::size_t columns, std::size_t used = 0, std::size_t indent = 0);
-// Clean text whose paragraphs are wrapped. Lines that begin with a space, and empty ones, stay as they are.
+// Clean text whose paragraphs are wrapped. A line that begins with a space or "Usage: " stands alone. If it is too
+// long, it goes on under what follows "Usage: ", or its first gap of several spaces.
 std::string reflowed(std::string_view text, std::size_t columns);
 
 // "2,412".

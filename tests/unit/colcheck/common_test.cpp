@@ -122,9 +122,14 @@ TEST_CASE("text: words are wrapped, and what is laid out stays", "[colcheck]") {
   CHECK(tools::wrapped("\u00e4\u00e4\u00e4 \u00e4\u00e4", 6) == "\u00e4\u00e4\u00e4 \u00e4\u00e4");
   CHECK(tools::wrapped("immeasurable", 3) == "immeasurable");
   CHECK(tools::wrapped("", 3).empty());
-  CHECK(tools::reflowed("one\ntwo three\n\nExample:\n  left as it is\nmore", 8) ==
-        "one two\nthree\n\nExample:\n  left as it is\nmore");
+  CHECK(tools::reflowed("one\ntwo three\n\nExample:\n  as it is\nmore", 10) ==
+        "one two\nthree\n\nExample:\n  as it is\nmore");
   CHECK(tools::reflowed("", 8).empty());
+  // What stands alone and is too long goes on under its text.
+  CHECK(tools::reflowed("about\nUsage: tool [one] [two]\n       tool three\n  four  five six", 17) ==
+        "about\nUsage: tool [one]\n       [two]\n       tool three\n  four  five six");
+  CHECK(tools::reflowed("  four  five six\n  tool --option x", 13) ==
+        "  four  five\n        six\n  tool\n    --option\n    x");
 }
 
 TEST_CASE("text: numbers and words", "[colcheck]") {

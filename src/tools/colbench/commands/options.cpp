@@ -210,7 +210,7 @@ void read_nccl_tests(tools::Values& values, Request& request, bool counts_iterat
 }  // namespace
 
 CommandLine::CommandLine(std::string command, std::string usage, std::string footer, std::string brief)
-    : OptionTable(std::move(command), std::move(usage), std::move(footer), std::move(brief)) {
+    : OptionTable({std::move(command), std::move(usage), std::move(footer), std::move(brief)}) {
   offer(operation_words());
 }
 

@@ -53,7 +53,7 @@ struct Request {
 // A command's options. Usage: make one, add what the command takes, parse(), then read request().
 class CommandLine : public tools::OptionTable {
  public:
-  // `command` is "colbench noise". `usage`, `footer` and `brief` are for --help, as in OptionTable.
+  // `command` is "colbench noise". `usage`, `footer` and `brief` are for --help, as in HelpTexts.
   CommandLine(std::string command, std::string usage, std::string footer, std::string brief = {});
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
