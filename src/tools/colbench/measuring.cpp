@@ -8,7 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <ctime>
-#include <fstream>
 #include <memory>
 #include <system_error>
 
@@ -28,6 +27,8 @@
 #include "common/text.hpp"
 #include "common/unique_fd.hpp"
 #include "core/clock/clock.hpp"
+#include "launch/job/assignment.hpp"
+#include "launch/job/small_file.hpp"
 #include "launch/own_ranks.hpp"
 #include "launch/place/cpu_quota.hpp"
 #include "launch/processes/signals.hpp"
@@ -44,20 +45,8 @@ namespace exit_code = tools::exit_code;
 constexpr const char* kOwnLauncher = "colbench";
 constexpr double kMuchOtherWork = 0.05, kMuchStolen = 0.01;  // of all cores' time
 
-std::string first_line(const char* path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-std::string cpu_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return {};
+std::string file_text(const char* path) {
+  return launch::read_small_file(path).value_or("");
 }
 
 // Settings of the library and of what it uses; of COL_*, not where the job lives.
@@ -73,13 +62,12 @@ bool may_be_told(std::string_view name) {
 // Fills in what this host says about itself; what cannot be read stays empty. From the environment it takes only the
 // names in a list, because the environment may hold secrets.
 void describe_host(RunFacts& facts) {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) == 0) facts.host = name.data();
-  facts.cpu = cpu_name();
+  facts.host = launch::host_name();
+  facts.cpu = launch::field(file_text("/proc/cpuinfo"), "model name");
   facts.cpus = launch::usable_cpus();
   utsname system{};
   if (::uname(&system) == 0) facts.kernel = fmt::format("{} {} {}", system.sysname, system.release, system.machine);
-  facts.governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  facts.governor = tools::trimmed(file_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
   facts.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(core::wall_now()));
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -37,6 +36,7 @@
 #include "common/text.hpp"
 #include "common/write_file.hpp"
 #include "core/clock/clock.hpp"
+#include "launch/job/assignment.hpp"
 #include "launch/own_ranks.hpp"
 #include "launch/processes/descriptors.hpp"
 #include "launch/processes/signals.hpp"
@@ -91,18 +91,13 @@ int drive(const Options& options, const std::vector<std::string>& arguments, std
 
 // ---- Inside a world of ranks: what its lead, rank 0, and the others do
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
-}
-
 Results facts(const ContextSpec& spec, const Options& options, const std::string& command) {
   Results results;
   results.version = COL_TOOLS_VERSION;
   results.command = command;
   results.launcher = options.spawned.empty() ? spec.launcher : "colcheck";
   results.world_size = spec.world_size;
-  results.host = host_name();
+  results.host = launch::host_name();
   results.cpus = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   results.effort = options.repro                     ? "repro"
                    : options.soak > Duration::zero() ? "soak"
@@ -189,8 +184,7 @@ int lead_world(Context& context, tools::Coordinator& ranks, const Options& optio
   results.seconds = std::chrono::duration<double>(core::Clock::now() - start).count();
   progress.clear();
   try {
-    say(terminal_report(
-        results, {.utf8 = screen.utf8, .colour = screen.colour, .columns = tools::stdout_columns().value_or(0)}));
+    say(terminal_report(results, screen.style()));
   } catch (const tools::OutputClosed&) {
     write_reports(options, results);  // what cannot be printed takes no file with it
     throw;

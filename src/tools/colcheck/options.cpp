@@ -186,8 +186,7 @@ void define(tools::OptionTable& table, std::span<const Property* const> known, O
   table.add({kOutput, "--verbose", "", "print every case as it ends", becomes(options.verbose, true), kRare});
   table.add(
       {kOutput, "--no-progress", "", "no progress line, even on a terminal", becomes(options.progress, false), kRare});
-  constexpr std::string_view kOther = "Other";
-  table.add({kOther, "--timeout", "TIME", "how long one call may take; default: 20s",
+  table.add({tools::kOther, "--timeout", "TIME", "how long one call may take; default: 20s",
              into(options.timeout, duration), kRare});
   table.add({kOutput, "--list", "", "print the properties and end"});
   table.add({"", "--spawned", "TEXT", "", into(options.spawned, as_written)});

@@ -49,11 +49,6 @@ using Command = Options::Command;
 
 constexpr std::size_t kCommandColumns = 60;
 
-tools::Style own_style() {
-  const tools::Screen screen = tools::Screen::own();
-  return {.utf8 = screen.utf8, .colour = screen.colour, .columns = tools::stdout_columns().value_or(0)};
-}
-
 int print(const std::string& text) {
   tools::print(text);
   return tools::exit_code::kSuccess;
@@ -123,7 +118,7 @@ class View {
 int show_jobs(const Options& options) {
   const std::vector<FoundJob> jobs = find_jobs(options.directories);
   if (jobs.empty()) return print("no job of this user runs on this host; --dir names another TMPDIR\n");
-  const tools::Style style = own_style();
+  const tools::Style style = tools::Screen::own().style();
   std::vector<std::vector<tools::TextCell>> rows = {{{"job"}, {"ranks"}, {"since"}, {"state"}, {"label"}, {"command"}}};
   bool has_labels = false;
   std::vector<View> views;  // all are asked before the first answer is waited for
@@ -197,7 +192,7 @@ int explain(const Options& options) {
     print(core::json_text(finding, 2) + "\n");
   } else {
     std::string text;
-    for (const std::string& line : why_lines(*story, found, own_style())) text += line + "\n";
+    for (const std::string& line : why_lines(*story, found, tools::Screen::own().style())) text += line + "\n";
     print(text);
   }
   return stuck ? tools::exit_code::kStuck : tools::exit_code::kSuccess;
@@ -213,7 +208,7 @@ int show_stacks(const Options& options) {
   }
   if (!ranks.empty()) take_stacks(ranks, ranks.size());
   ReportStyle style;
-  style.text = own_style();
+  style.text = tools::Screen::own().style();
   std::string text;
   for (const std::string& line : stack_lines(story, style)) text += line + "\n";
   if (text.empty()) text = "no rank has a stack that can be read; see kernel.yama.ptrace_scope, and coljob why\n";
@@ -226,7 +221,7 @@ int show_top(const Options& options) {
   if (!job.lives()) throw NoJob(fmt::format("job {}: {}; coljob why says what its ranks were in", job.id, job.problem));
   const ViewSpec view{.tool = "coljob",
                       .job = {job.id, job.directory, job.page},
-                      .style = own_style(),
+                      .style = tools::Screen::own().style(),
                       .patience = std::chrono::duration<double>(options.patience).count()};
   constexpr std::size_t kColumnsOfFile = 160;
   if (!is_live_terminal()) return print(one_frame(view, tools::stdout_columns().value_or(kColumnsOfFile)));

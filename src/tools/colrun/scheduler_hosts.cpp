@@ -11,6 +11,7 @@
 #include "colrun/option_values.hpp"
 #include "colrun/text_files.hpp"
 #include "common/numbers.hpp"
+#include "common/text.hpp"
 
 namespace col::colrun {
 namespace {
@@ -36,7 +37,7 @@ std::vector<HostSpec> from_lines(std::string_view variable, const std::string& p
 }
 
 std::string_view take_word(std::string_view& text) {
-  text = trimmed(text);
+  text = tools::trimmed(text);
   const std::string_view word = text.substr(0, text.find_first_of(" \t"));
   text.remove_prefix(word.size());
   return word;
@@ -45,7 +46,7 @@ std::string_view take_word(std::string_view& text) {
 std::vector<HostSpec> from_pairs(const std::string& variable, std::string_view text) {
   std::vector<HostSpec> hosts;
   std::string_view rest = text;
-  while (!trimmed(rest).empty()) {
+  while (!tools::trimmed(rest).empty()) {
     const std::string_view name = take_word(rest);
     const auto slots = tools::parse_whole_number(take_word(rest), 1, launch::kMaxRanks);
     if (!slots)

@@ -8,6 +8,7 @@
 #include "colrun/text_files.hpp"
 #include "common/option_readers.hpp"
 #include "common/option_values.hpp"
+#include "common/text.hpp"
 
 namespace col::colrun {
 namespace {
@@ -39,7 +40,7 @@ std::string flag_text(const Given& given) {
 
 Setting setting_of(const Rows& rows, std::string_view line, const std::string& place) {
   const std::size_t equals = line.find('=');
-  const std::string key(trimmed(line.substr(0, equals)));
+  const std::string key(tools::trimmed(line.substr(0, equals)));
   const OptionRow* row = find_setting(rows, key);
   if (row == nullptr && find_option(rows, "--" + key) != nullptr)
     throw UsageError("{}: {} is for the command line only", place, key);
@@ -47,7 +48,7 @@ Setting setting_of(const Rows& rows, std::string_view line, const std::string& p
     throw UsageError("{}: unknown option '{}'{}", place, key, tools::did_you_mean(key, all_keys(rows)));
   if (equals == std::string_view::npos)
     throw UsageError("{}: {} has no value; write '{} = {}'", place, key, key, row->is_flag() ? "yes" : row->value);
-  const auto text = unquoted(trimmed(line.substr(equals + 1)));
+  const auto text = unquoted(tools::trimmed(line.substr(equals + 1)));
   if (!text) throw UsageError("{}: the quotes of {} do not match; write one pair around all of it", place, key);
   if (text->empty()) throw UsageError("{}: {} has no value; give it one, or remove the line", place, key);
   Given given{Source::config_file, fmt::format("{}: {}", place, key), *text};

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <string.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -14,6 +13,7 @@
 #include "colrun/option_values.hpp"
 #include "common/command_line.hpp"
 #include "common/numbers.hpp"
+#include "common/text.hpp"
 #include "common/unique_fd.hpp"
 #include "core/clock/clock.hpp"
 
@@ -26,7 +26,6 @@ using Clock = core::Clock;
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 constexpr std::chrono::seconds kLongest{10};
-constexpr std::string_view kSpace = " \t\r";
 
 [[noreturn]] void cannot_read(const std::string& path, const std::string& why) {
   throw UsageError("cannot read '{}': {}", path, why);
@@ -96,18 +95,10 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
 void each_line(std::string_view text, const std::function<void(int number, std::string_view line)>& use) {
   for (int number = 1; !text.empty(); ++number) {
-    const std::size_t end = text.find('\n');
-    const std::string_view line = trimmed(text.substr(0, end));
+    const std::string_view line = tools::trimmed(tools::take(text, '\n'));
     if (!line.empty() && line[0] != '#') use(number, line);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
 }
 
@@ -136,12 +127,12 @@ std::vector<std::string> parse_env_file(std::string_view text, const std::string
   constexpr std::string_view kExport = "export ";
   std::vector<std::string> variables;
   each_line(text, [&](int number, std::string_view line) {
-    if (line.starts_with(kExport)) line = trimmed(line.substr(kExport.size()));
+    if (line.starts_with(kExport)) line = tools::trimmed(line.substr(kExport.size()));
     const std::size_t equals = line.find('=');
     const std::string_view name = line.substr(0, equals);
     if (equals == std::string_view::npos || !is_variable_name(name))
       throw UsageError("{}:{}: '{}' is no variable; write NAME=value", path, number, line);
-    const auto value = unquoted(trimmed(line.substr(equals + 1)));
+    const auto value = unquoted(tools::trimmed(line.substr(equals + 1)));
     if (!value)
       throw UsageError("{}:{}: the quotes of {} do not match; write one pair around all of the value", path, number,
                        name);
@@ -154,7 +145,7 @@ std::vector<launch::HostSpec> parse_hostfile(std::string_view text, const std::s
   std::vector<launch::HostSpec> hosts;
   each_line(text, [&](int number, std::string_view line) {
     const std::string place = fmt::format("{}:{}", path, number);
-    launch::HostSpec host = parse_line(std::string(trimmed(line.substr(0, line.find('#')))), place);
+    launch::HostSpec host = parse_line(std::string(tools::trimmed(line.substr(0, line.find('#')))), place);
     if (is_known(hosts, host.name))
       throw UsageError("{}: {} was there before; write 'slots=N' for N ranks there", place, host.name);
     hosts.push_back(std::move(host));

@@ -15,9 +15,6 @@ namespace col::colrun {
 // than 1 MiB, or contains a NUL byte, or if a pipe does not end within 10 seconds.
 std::string read_text(const std::string& path);
 
-// Without spaces and tabs at both ends.
-std::string_view trimmed(std::string_view text);
-
 // Calls `use` with every line that is neither empty nor a comment (a comment begins with #), trimmed, and with its
 // number, counted from 1.
 void each_line(std::string_view text, const std::function<void(int number, std::string_view line)>& use);

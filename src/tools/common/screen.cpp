@@ -44,6 +44,10 @@ Screen Screen::own() {
   return screen;
 }
 
+Style Screen::style() const {
+  return {.utf8 = utf8, .colour = colour, .columns = stdout_columns().value_or(0)};
+}
+
 std::string Screen::text() const {
   return fmt::format("{}:{}:{}:{}:{}", progress_fd, columns, colour ? 1 : 0, utf8 ? 1 : 0, verdict_fd);
 }

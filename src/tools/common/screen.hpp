@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "common/style.hpp"
+
 namespace col::tools {
 
 // How rank 0 shows progress, and where it leaves its verdict. It is passed as the text after `--spawned` if the tool
@@ -22,6 +24,8 @@ struct Screen {
   static Screen parse(const std::string& text);
   // From this process's own stdout and stderr.
   static Screen own();
+  // For reports on this process's own stdout: as wide as that is, if it is a terminal.
+  Style style() const;
 };
 
 // How wide this process's own stdout is; nothing if it is no terminal.

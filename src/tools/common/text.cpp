@@ -69,6 +69,20 @@ std::string_view cut(std::string_view text, std::size_t columns) {
   return text;
 }
 
+std::string_view take(std::string_view& text, char separator) {
+  const std::size_t end = std::min(text.find(separator), text.size());
+  const std::string_view part = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return part;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpaces = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kSpaces);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
+}
+
 std::string wrapped(std::string_view text, std::size_t columns, std::size_t used, std::size_t indent) {
   std::string lines;
   for (bool first = true; !text.empty();) {
@@ -115,8 +129,7 @@ std::string reflowed(std::string_view text, std::size_t columns) {
     paragraph.clear();
   };
   while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const std::string_view line = take(text, '\n');
     if (line.empty() || line.front() == ' ' || line.starts_with(kUsage)) {
       end_paragraph();
       result.append(hung(line, columns)).append("\n");

@@ -19,6 +19,11 @@ std::size_t columns_of(std::string_view text);
 // The first `columns` columns of it.
 std::string_view cut(std::string_view text, std::size_t columns);
 
+// Cuts `text` after the first `separator`, and returns the part before it.
+std::string_view take(std::string_view& text, char separator);
+// Without white space at both ends.
+std::string_view trimmed(std::string_view text);
+
 // The words of `text` in lines of at most `columns` columns, as far as words allow. The first line stands behind `used`
 // columns of another text, the others begin with `indent` spaces.
 std::string wrapped(std::string_view text, std::size_t columns, std::size_t used = 0, std::size_t indent = 0);

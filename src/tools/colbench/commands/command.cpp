@@ -89,7 +89,7 @@ int finish(const Results& results, const Output& output, const std::string& text
 }
 
 int report(const Results& results, const Output& output, const tools::Screen& screen) {
-  tools::Style style = style_of(screen);
+  tools::Style style = screen.style();
   style.columns = std::clamp(tools::stdout_columns().value_or(kTableColumns), kLeastColumns, kTableColumns);
   return finish(results, output, table_report(results, style, output.legend));
 }

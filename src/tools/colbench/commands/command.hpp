@@ -9,7 +9,6 @@
 #include "colbench/commands/options.hpp"
 #include "colbench/report/reports.hpp"
 #include "common/screen.hpp"
-#include "common/style.hpp"
 #include "common/write_file.hpp"
 
 namespace col::colbench {
@@ -50,11 +49,6 @@ std::string with_sentences_wrapped(std::string_view text, std::size_t columns);
 void print(const std::string& text);
 // Prints as much as stderr takes.
 void print_error(const std::string& text);
-
-// Of stdout, which is as wide as it is.
-inline tools::Style style_of(const tools::Screen& screen) {
-  return {.utf8 = screen.utf8, .colour = screen.colour, .columns = tools::stdout_columns().value_or(0)};
-}
 
 // ---- The end of every command that measures -------------------------------------------------------------------------
 

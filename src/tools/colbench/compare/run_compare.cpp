@@ -104,7 +104,7 @@ int run_compare(const Invocation& invocation) {
 
   const bool ascii = !invocation.screen.utf8;
   print(fmt::format("# A: {}\n# B: {}\n", tools::one_line(path_a, ascii), tools::one_line(path_b, ascii)) +
-        comparison_table(comparison, style_of(invocation.screen)));
+        comparison_table(comparison, invocation.screen.style()));
   if (!options.json.empty()) write_json(options.json, comparison_json(comparison, path_a, path_b));
   return exit_code_of(comparison, options, over);
 }
@@ -154,7 +154,7 @@ int run_noise(const Invocation& invocation) {
   if (!Context::current().spec().launcher.empty())
     throw UsageError("noise starts its ranks many times; run it without another launcher");
   const Results results = invocation.measure(request.method, cells);
-  std::string text = noise_table(noise_of(results, least), style_of(invocation.screen));
+  std::string text = noise_table(noise_of(results, least), invocation.screen.style());
   const bool ascii = !invocation.screen.utf8;
   for (const std::string& warning : results.warnings) text += fmt::format("# {}\n", tools::one_line(warning, ascii));
   if (!results.ended_early.empty()) {

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +22,8 @@
 #include "common/write_file.hpp"
 #include "core/clock/clock.hpp"
 #include "json/json_fields.hpp"
+#include "launch/job/assignment.hpp"
+#include "launch/job/small_file.hpp"
 #include "launch/place/cpu_quota.hpp"
 
 namespace col::colbench {
@@ -55,19 +56,13 @@ double soft_limit(decltype(RLIMIT_NOFILE) which) {
 }
 
 double available_memory() {
-  std::ifstream file("/proc/meminfo");
-  constexpr std::string_view kName = "MemAvailable:";
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(kName)) return std::atof(line.c_str() + kName.size()) * 1024;
-  }
-  return 0;
+  const std::string text = launch::read_small_file("/proc/meminfo").value_or("");
+  return std::atof(std::string(launch::field(text, "MemAvailable")).c_str()) * 1024;  // "123 kB"
 }
 
 NodeFacts own_facts() {
   NodeFacts facts;
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  facts.host = host.data();
+  facts.host = launch::host_name();
   facts.version = version();
   facts.processors = launch::usable_cpus();
   facts.memory_free = available_memory();
@@ -233,7 +228,7 @@ int run_nodes(const Invocation& invocation) {
     if (!report.odd.empty()) code = tools::exit_code::kRegression;
     const std::string document = json.empty() ? "" : core::json_line(report) + "\n";
     if (!json.empty() && json != "-") tools::write_file(json, document);
-    print(json == "-" ? document : node_report_text(report, style_of(invocation.screen)));
+    print(json == "-" ? document : node_report_text(report, invocation.screen.style()));
   }
   finalize();
   return code;

@@ -83,7 +83,7 @@ int run_pairs(const Invocation& invocation) {
   if (!request) return tools::exit_code::kSuccess;
   const int ranks = request->method.ranks;
   const Results results = invocation.measure(request->method, cells_of_pairs(ranks, request->sizes, request->backend));
-  tools::Style style = style_of(invocation.screen);
+  tools::Style style = invocation.screen.style();
   if (style.columns == 0) style.columns = kPipeColumns;
   tools::Part page{.title = "Maps"};
   std::string text = "# " + run_text(results) + "\n\n", sentences;

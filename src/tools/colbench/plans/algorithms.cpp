@@ -71,7 +71,7 @@ int run_algorithms(const Invocation& invocation) {
 
   const std::vector<CellSpec> cells = with_tuned_variants(cells_of(request));
   const Results results = invocation.measure(request.method, cells);
-  const tools::Style style = style_of(invocation.screen);
+  const tools::Style style = invocation.screen.style();
   tools::Part page = rankings(results, true), text = style.utf8 ? page : rankings(results, false);
   page.title = "Ranking";
   for (const std::string& warning : results.warnings) text.notes.push_back({warning});

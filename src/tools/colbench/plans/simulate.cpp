@@ -234,7 +234,7 @@ int run_simulate(const Invocation& invocation) {
                               status.draw(std::string(tools::cut(text, status.width())));
                             }},
                        sources);
-  const tools::Style style = style_of(invocation.screen);
+  const tools::Style style = invocation.screen.style();
   std::string text = heading(cell, topology, model) + "\n" + cost_table(costs, sources, sizes, style);
   text += notes(costs, sources, sizes);
   text += "\n" + crossovers(costs, sources, sizes);

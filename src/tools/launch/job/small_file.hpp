@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/text.hpp"
+
 namespace col::launch {
 
 // The whole file; nothing if it cannot be read. The size of such files cannot be asked for before.
@@ -17,11 +19,9 @@ std::optional<long long> read_number(const std::string& path);
 // What a directory holds, in no order; nothing if it cannot be read.
 std::optional<std::vector<std::string>> names_in(const std::string& directory);
 
-std::string_view trimmed(std::string_view text);
 // The text after "name:" on its own line; empty if there is no such line.
 std::string_view field(std::string_view text, std::string_view name);
 
-// Cuts `text` after the first `separator`, and returns the part before it.
-std::string_view take(std::string_view& text, char separator);
+using tools::take, tools::trimmed;
 
 }  // namespace col::launch

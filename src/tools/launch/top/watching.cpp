@@ -65,10 +65,7 @@ tools::UniqueFd unnamed_file() {
     }
   }
   try {
-    const tools::Screen screen = tools::Screen::own();
-    run_view({.tool = "colrun",
-              .job = {job_id, directory.path(), page},
-              .style = {.utf8 = screen.utf8, .colour = screen.colour}});
+    run_view({.tool = "colrun", .job = {job_id, directory.path(), page}, .style = tools::Screen::own().style()});
   } catch (const std::exception&) {  // the job goes on without it
   }
   ::_exit(0);
