@@ -77,6 +77,31 @@ expect_exit 0 "$COLJOB" why --after 1h
 expect_exit 0 "$COLJOB" ps --after 300ms
 expect_in "$out" '^[0-9]{8}-[0-9]{6}-[0-9]+-[0-9a-f]{8} +3 +[0-9.]+ s +stuck +.*planted_hang barrier'
 id=$(sed -n '3s/ .*//p' "$out")
+# On a terminal nothing is wider than it is, and the id is there to be copied.
+python3 - "$COLJOB" "$id" <<'P' || fail "coljob is wider than its terminal (above)"
+import fcntl, os, pty, struct, sys, termios
+coljob, job = sys.argv[1:]
+for columns in 60, 80:
+    for command in "ps", "why":
+        child, terminal = pty.fork()
+        if child == 0:
+            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+            os.execve(coljob, [coljob, command], dict(os.environ, NO_COLOR="1", TERM="xterm"))
+        text = b""
+        while True:
+            try:
+                data = os.read(terminal, 1 << 16)
+            except OSError:  # what a terminal says when its last process has ended
+                break
+            if not data:
+                break
+            text += data
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        lines = text.decode().replace("\r\n", "\n").splitlines()
+        wide = [line for line in lines if len(line) > columns]
+        assert code in (0, 1) and len(lines) > 2 and not wide, (columns, command, code, lines)
+        assert command == "why" or any(line.startswith(job + " ") for line in lines), lines
+P
 # By a part of its id, by the pid of a rank, by its page.
 pid=$("$COLJOB" why | sed -nE 's/^2 +([0-9]+) .*/\1/p')
 for name in "$id" "${id: -8}" "$pid" "$TMPDIR/col-$id/control"; do
@@ -104,7 +129,8 @@ mkdir -p "$TMPDIR/col-other"
 cp "$TMPDIR/col-$id/control" "$TMPDIR/col-other/control"
 printf '\x63' | dd of="$TMPDIR/col-other/control" bs=1 seek=8 conv=notrunc status=none
 expect_exit 0 "$COLJOB" ps
-expect_in "$out" '^other +unknown .*is a control page of another release of col \(layout 99, this one has [0-9]+\)'
+expect_in "$out" '^other +unknown$'
+expect_in "$out" '^job other: .*is a control page of another release of col \(layout 99, this one has [0-9]+\)'
 expect_exit 3 "$COLJOB" why other
 expect_in "$err" '^coljob: job other cannot be looked into: .*another release of col'
 cp -r "$TMPDIR/col-$id" "$work/kept"
@@ -123,7 +149,8 @@ nothing_left
 # ---- What a job has left that has ended
 cp -r "$work/kept" "$TMPDIR/col-ended"
 expect_exit 0 "$COLJOB" ps
-expect_in "$out" '^ended +ended +it has ended: none of its processes is left'
+expect_in "$out" '^ended +ended$'
+expect_in "$out" '^job ended: it has ended: none of its processes is left'
 expect_exit 3 "$COLJOB" why
 "$COLJOB" why ended >"$out" 2>"$err"
 expect_in "$err" '^coljob: job ended: it has ended: none of its processes is left'

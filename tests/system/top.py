@@ -241,7 +241,7 @@ def look_at_job(coljob, job_pid):
     # A terminal that can do nothing gets one frame.
     terminal = Terminal([coljob, "top"], environment={"TERM": "dumb"})
     terminal.expect_end(0)
-    assert re.search(r"^rank +state", terminal.screen.plain, re.M), terminal.screen.plain
+    assert re.search(r"^rank +(pid +)?state", terminal.screen.plain, re.M), terminal.screen.plain
     # The job ends meanwhile.
     terminal = Terminal([coljob, "top"])
     terminal.until_shown(r"^s sort")

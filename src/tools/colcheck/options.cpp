@@ -47,7 +47,7 @@ Names backends() {
           tools::device_backend()};
 }
 
-constexpr auto list_of = [](tools::Word& option, tools::Word& text) {
+constexpr auto names_in = [](tools::Word& option, tools::Word& text) {
   return tools::parsed_by(tools::parse_list, "names with single commas between them")(option, text);
 };
 
@@ -74,7 +74,7 @@ void check_properties(std::string_view option, const Names& list, std::span<cons
 
 Names backends_of(const std::string& option, const std::string& text) {
   if (text == "all") return {};
-  Names named = list_of(option, text);
+  Names named = names_in(option, text);
   check_names(option, "backend", named, backends(), "write all, or some of shm,gloo,hosts,ucx,hosts_ucx,nccl");
   return named;
 }
@@ -82,19 +82,19 @@ Names backends_of(const std::string& option, const std::string& text) {
 Names required_of(const std::string& option, const std::string& text) {
   Names names = backends();
   names.insert(names.end(), {"cpu", "cuda"});
-  Names required = list_of(option, text);
+  Names required = names_in(option, text);
   check_names(option, "backend or device", required, names, "write some of shm,gloo,hosts,ucx,hosts_ucx,nccl,cpu,cuda");
   return required;
 }
 
 Names properties_of(const std::string& option, const std::string& text, std::span<const Property* const> known) {
-  Names list = list_of(option, text);
+  Names list = names_in(option, text);
   check_properties(option, list, known);
   return list;
 }
 
 Names algorithms_of(const std::string& option, const std::string& text) {
-  Names list = list_of(option, text);
+  Names list = names_in(option, text);
   for (const std::string& algorithm : list) {
     try {
       AlgorithmSpec::parse(algorithm);

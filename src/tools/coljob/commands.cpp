@@ -23,8 +23,8 @@
 #include "coljob/jobs.hpp"
 #include "common/command_line.hpp"
 #include "common/exit_codes.hpp"
+#include "common/report.hpp"
 #include "common/screen.hpp"
-#include "common/table.hpp"
 #include "common/text.hpp"
 #include "common/write_file.hpp"
 #include "json/json_text.hpp"
@@ -46,8 +46,6 @@ namespace {
 
 using namespace launch;
 using Command = Options::Command;
-
-constexpr std::size_t kCommandColumns = 60;
 
 int print(const std::string& text) {
   tools::print(text);
@@ -74,14 +72,6 @@ std::string label_of_job(const JobStory& story) {
   for (const RankStory& rank : story.ranks) ++labels[label_of(rank)];
   const auto most = std::ranges::max_element(labels, {}, [](const auto& label) { return label.second; });
   return most == labels.end() ? "" : most->first;
-}
-
-// Without the directory of the program, and cut.
-std::string short_command(std::vector<std::string> words, tools::Style style) {
-  if (!words.empty()) words.front().erase(0, words.front().rfind('/') + 1);
-  const std::string command = tools::one_line(tools::shell_line(words), !style.utf8);
-  if (tools::columns_of(command) <= kCommandColumns) return command;
-  return std::string(tools::cut(command, kCommandColumns - 3)) + std::string(style.ellipsis());
 }
 
 constexpr const char* kNoLauncher = "its launcher does not answer";
@@ -117,38 +107,43 @@ class View {
 
 int show_jobs(const Options& options) {
   const std::vector<FoundJob> jobs = find_jobs(options.directories);
-  if (jobs.empty()) return print("no job of this user runs on this host; --dir names another TMPDIR\n");
   const tools::Style style = tools::Screen::own().style();
-  std::vector<std::vector<tools::TextCell>> rows = {{{"job"}, {"ranks"}, {"since"}, {"state"}, {"label"}, {"command"}}};
-  bool has_labels = false;
+  if (jobs.empty())
+    return print(
+        report_text({.notes = {{"no job of this user runs on this host; --dir names another TMPDIR"}}}, style, ""));
+  constexpr std::size_t kLeastCommand = 12, kMostCommand = 60;
+  tools::Table table{.columns = {{"job"},
+                                 {.name = "ranks", .number = true, .goes = 1},
+                                 {.name = "since", .number = true, .goes = 2},
+                                 {"state"},
+                                 {.name = "label", .goes = 3},
+                                 {.name = "command", .least = kLeastCommand}}};
+  tools::Part part;
   std::vector<View> views;  // all are asked before the first answer is waited for
   for (const FoundJob& job : jobs) views.emplace_back(job, kReportedCalls, kReportedCalls, false);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const FoundJob& job = jobs[i];
-    std::vector<tools::TextCell> row = {{tools::one_line(job.id, !style.utf8)}};
-    const std::optional<JobStory> known = job.lives() ? views[i].take(job) : std::nullopt;
-    if (known) {
-      const JobStory& story = *known;
-      const std::string command = short_command(story.command_line, style);
-      const std::string state = state_of(story, why(story), options.patience);
-      has_labels = has_labels || !label_of_job(story).empty();
-      row.insert(row.end(), {{fmt::to_string(story.ranks.size())},
-                             {tools::in_words(story.seconds)},
-                             {state, state == "stuck" ? tools::Tone::bad : tools::Tone::plain},
-                             {tools::one_line(label_of_job(story), !style.utf8)},
-                             {command}});
+    const std::optional<JobStory> story = job.lives() ? views[i].take(job) : std::nullopt;
+    if (story) {
+      const std::string state = state_of(*story, why(*story), options.patience);
+      table.rows.push_back({{job.id},
+                            {fmt::to_string(story->ranks.size())},
+                            {tools::in_words(story->seconds)},
+                            {state, state == "stuck" ? tools::Tone::bad : tools::Tone::plain},
+                            {label_of_job(*story)},
+                            {tools::fitted(tools::one_line(command_of(*story), !style.utf8), kMostCommand, style)}});
     } else {
-      const bool has_ended = job.page && !job.lives();
-      const std::string problem = job.lives() ? kNoLauncher : job.problem;
-      row.insert(row.end(), {{""}, {""}, {has_ended ? "ended" : "unknown"}, {""}, {tools::one_line(problem)}});
+      table.rows.push_back({{job.id}, {}, {}, {job.page && !job.lives() ? "ended" : "unknown"}, {}, {}});
+      part.notes.push_back({fmt::format("job {}: {}", job.id, job.lives() ? kNoLauncher : job.problem)});
     }
-    rows.push_back(std::move(row));
   }
   constexpr std::ptrdiff_t kLabel = 4;
-  if (!has_labels) {
-    for (auto& row : rows) row.erase(row.begin() + kLabel);
+  if (std::ranges::all_of(table.rows, [](const tools::TextRow& row) { return row[kLabel].text.empty(); })) {
+    table.columns.erase(table.columns.begin() + kLabel);
+    for (tools::TextRow& row : table.rows) row.erase(row.begin() + kLabel);
   }
-  return print(tools::render_table(rows, style));
+  part.tables.push_back(std::move(table));
+  return print(report_text(part, style, ""));
 }
 
 // A dump, or a report; nothing if `name` is no such file.
@@ -191,9 +186,7 @@ int explain(const Options& options) {
     finding["job_id"] = tools::clean(story->job_id);
     print(core::json_text(finding, 2) + "\n");
   } else {
-    std::string text;
-    for (const std::string& line : why_lines(*story, found, tools::Screen::own().style())) text += line + "\n";
-    print(text);
+    print(report_text(why_part(*story, found), tools::Screen::own().style(), ""));
   }
   return stuck ? tools::exit_code::kStuck : tools::exit_code::kSuccess;
 }

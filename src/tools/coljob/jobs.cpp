@@ -20,6 +20,7 @@
 #include "common/command_line.hpp"
 #include "launch/nodes/ask_desk.hpp"
 #include "launch/processes/job_directory.hpp"
+#include "launch/report/look.hpp"
 
 namespace col::coljob {
 namespace {
@@ -43,19 +44,11 @@ std::vector<fs::path> own_directories(const fs::path& parent) {
   return found;
 }
 
-// Whether a process of the job is left.
-bool lives(const ControlPage& page) {
-  if (page.maker_lives()) return true;
-  const std::vector<RankActivity> all = page.activities();
-  return std::ranges::any_of(
-      all, [](const RankActivity& one) { return !one.gone && one.state != RankActivity::State::finished; });
-}
-
 FoundJob look_at(std::string id, const fs::path& page) {
   FoundJob job{.id = std::move(id), .directory = page.parent_path()};
   try {
     job.page = ControlPage::look_at(page);
-    if (!lives(*job.page)) job.problem = "it has ended: none of its processes is left";
+    if (!launch::lives(*job.page)) job.problem = "it has ended: none of its processes is left";
   } catch (const Error& error) {
     const std::string& message = error.message();
     job.problem = message.substr(0, message.rfind(';'));

@@ -75,7 +75,7 @@ struct Report {
 };
 
 // Whole lines for a terminal: all but facts, figures and commands. `mark` stands before all lines that are neither
-// titles nor rows.
+// titles nor rows. Tables are no wider than `style.columns`: what there is no room for is named below.
 std::string report_text(const Part& part, Style style, std::string_view mark = "# ");
 
 // As RFC 4180 has it: lines end with CRLF, and a field with a comma, a quote or a line end in it is quoted.

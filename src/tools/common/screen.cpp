@@ -45,7 +45,8 @@ Screen Screen::own() {
 }
 
 Style Screen::style() const {
-  return {.utf8 = utf8, .colour = colour, .columns = stdout_columns().value_or(0)};
+  const auto of_terminal = stdout_columns();
+  return {.utf8 = utf8, .colour = colour, .columns = of_terminal.value_or(0), .wraps = of_terminal.has_value()};
 }
 
 std::string Screen::text() const {

@@ -11,6 +11,7 @@ struct Style {
   bool utf8 = false;  // otherwise plain ASCII
   bool colour = false;
   std::size_t columns = 0;  // how wide tables may be; 0: as wide as they are
+  bool wraps = false;       // sentences are no wider either: it is a terminal
 
   std::string_view pass() const { return utf8 ? "✔" : "ok"; }
   std::string_view fail() const { return utf8 ? "✘" : "FAIL"; }

@@ -12,9 +12,8 @@
 namespace col::tools {
 
 struct TextCell {
-  std::string text;  // clean, one line
+  std::string text;  // any: terminals and pages show it harmless, and on one line
   Tone tone = Tone::plain;
-  std::uint8_t goes = 0;  // in a row that names columns: as in TableColumn
 };
 using TextRow = std::vector<TextCell>;
 using TextRows = std::vector<TextRow>;
@@ -44,18 +43,5 @@ struct Table {
   bool legend = false;  // on a terminal: says what its columns mean (a page always does)
   std::string elsewhere = "a wider terminal, or a pipe, has them";  // columns for which there is no room
 };
-
-// The columns and rows for a terminal, with a rule below the names. Lines have no spaces at their ends, and at most
-// `style.columns` columns: for that, gaps become narrower, numbers join their units, columns go, which a last line
-// names (unless nothing is `elsewhere`), and texts are cut, at last those of the widest column. `mark` stands before
-// lines that are no rows.
-std::string render_table(const Table& table, Style style, std::string_view mark = "");
-// The same where the first row names the columns.
-std::string render_table(const TextRows& rows, Style style);
-// The lines of such a text, without their ends.
-std::vector<std::string> lines_of(std::string_view text);
-
-// As much of a text as so many columns have room for.
-std::string fitted(std::string_view text, std::size_t columns, Style style);
 
 }  // namespace col::tools

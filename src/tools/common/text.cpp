@@ -83,6 +83,18 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
 }
 
+std::string fitted(std::string_view text, std::size_t columns, Style style) {
+  if (columns_of(text) <= columns) return std::string(text);
+  const std::size_t room = columns - std::min(columns, columns_of(style.ellipsis()));
+  return std::string(cut(text, room)) + std::string(style.ellipsis());
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) lines.emplace_back(take(text, '\n'));
+  return lines;
+}
+
 std::string wrapped(std::string_view text, std::size_t columns, std::size_t used, std::size_t indent) {
   std::string lines;
   for (bool first = true; !text.empty();) {
@@ -150,6 +162,16 @@ std::string grouped(std::size_t number) {
 
 std::string counted(std::size_t number, std::string_view noun) {
   return fmt::format("{} {}{}", grouped(number), noun, number == 1 ? "" : "s");
+}
+
+std::string ranges_text(std::span<const int> numbers, std::string_view separator) {
+  std::string text;
+  for (std::size_t first = 0, last = 0; first < numbers.size(); first = last + 1) {
+    for (last = first; last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1;) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : separator, numbers[first]);
+    if (last > first) text += fmt::format("-{}", numbers[last]);
+  }
+  return text;
 }
 
 std::string in_words(double seconds) {

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "common/style.hpp"
 
 namespace col::tools {
 
@@ -18,6 +21,10 @@ std::string one_line(std::string_view text, bool ascii = false);
 std::size_t columns_of(std::string_view text);
 // The first `columns` columns of it.
 std::string_view cut(std::string_view text, std::size_t columns);
+// As much of it as so many columns have room for, with an ellipsis where some of it is missing.
+std::string fitted(std::string_view text, std::size_t columns, Style style);
+// Its lines, without their ends.
+std::vector<std::string> lines_of(std::string_view text);
 
 // Cuts `text` after the first `separator`, and returns the part before it.
 std::string_view take(std::string_view& text, char separator);
@@ -35,6 +42,8 @@ std::string reflowed(std::string_view text, std::size_t columns);
 std::string grouped(std::size_t number);
 // "1 case", "2,412 cases".
 std::string counted(std::size_t number, std::string_view noun);
+// "0-3, 8" of ascending numbers.
+std::string ranges_text(std::span<const int> numbers, std::string_view separator = ", ");
 // "14.2 s", "10 min 5 s".
 std::string in_words(double seconds);
 // One word for a shell: 'exact,backend=shm'.

@@ -10,9 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "common/report.hpp"
 #include "common/screen.hpp"
-#include "common/style.hpp"
-#include "common/table.hpp"
 #include "common/text.hpp"
 #include "launch/place/cpu_quota.hpp"
 #include "launch/place/topology.hpp"
@@ -24,49 +23,50 @@ namespace {
 constexpr std::size_t kCommandColumns = 48;
 constexpr std::size_t kGpuColumns = 12;  // "GPU-" and the eight digits by which people tell them apart
 
-// Words as a shell would take them.
-std::string command_text(const std::vector<std::string>& command, tools::Style style) {
-  const std::string line = tools::one_line(tools::shell_line(command), !style.utf8);
-  if (tools::columns_of(line) <= kCommandColumns) return line;
-  const std::string_view ellipsis = style.ellipsis();
-  return std::string(tools::cut(line, kCommandColumns - tools::columns_of(ellipsis))) + std::string(ellipsis);
-}
-
 std::string gpu_text(const std::vector<std::string>& gpus) {
   std::string text;
   for (const std::string& gpu : gpus) {
     const bool is_long = gpu.starts_with("GPU-");
     text += (text.empty() ? "" : ",") + std::string(is_long ? tools::cut(gpu, kGpuColumns) : std::string_view(gpu));
   }
-  return tools::one_line(text, true);
+  return text;
 }
 
 // One column: its heading, and its text for a rank.
 template <typename TextOf>
-void add_column(std::vector<std::vector<tools::TextCell>>& rows, const MappedNode& node, std::string heading,
-                const TextOf& text_of) {
-  rows.front().push_back({std::move(heading)});
-  for (std::size_t i = 0; i < node.ranks.size(); ++i) rows[i + 1].push_back({text_of(node.ranks[i])});
+void add_column(tools::Table& table, const MappedNode& node, tools::TableColumn column, const TextOf& text_of) {
+  table.columns.push_back(std::move(column));
+  for (std::size_t i = 0; i < node.ranks.size(); ++i) table.rows[i].push_back({text_of(node.ranks[i])});
 }
 
-std::string render_node(const MappedNode& node, tools::Style style) {
-  std::vector<std::vector<tools::TextCell>> rows(node.ranks.size() + 1);
+tools::Part part_of(const MappedNode& node, tools::Style style) {
+  constexpr std::size_t kLeastColumns = 12;  // of what may be cut
+  tools::Table table{.rows = tools::TextRows(node.ranks.size())};
   const auto any = [&](auto&& has) { return std::ranges::any_of(node.ranks, has); };
-  add_column(rows, node, "rank", [](const MappedRank& rank) { return std::to_string(rank.rank); });
+  add_column(table, node, {"rank"}, [](const MappedRank& rank) { return std::to_string(rank.rank); });
   if (any([](const MappedRank& rank) { return rank.rank != rank.local_rank; })) {
-    add_column(rows, node, "local rank", [](const MappedRank& rank) { return std::to_string(rank.local_rank); });
+    add_column(table, node, {.name = "local rank", .goes = 2},
+               [](const MappedRank& rank) { return std::to_string(rank.local_rank); });
   }
-  add_column(rows, node, "command", [&](const MappedRank& rank) { return command_text(rank.command, style); });
+  add_column(table, node, {.name = "command", .least = kLeastColumns}, [&](const MappedRank& rank) {
+    return tools::fitted(tools::one_line(tools::shell_line(rank.command), !style.utf8), kCommandColumns, style);
+  });
   if (any([](const MappedRank& rank) { return !rank.cpus.empty(); })) {
-    add_column(rows, node, "CPUs", [](const MappedRank& rank) {
+    add_column(table, node, {.name = "CPUs", .least = kLeastColumns}, [](const MappedRank& rank) {
       return rank.cpus.empty() ? std::string("not bound") : cpu_list_text(rank.cpus);
     });
   }
   if (any([](const MappedRank& rank) { return !rank.gpus.empty(); })) {
-    add_column(rows, node, "GPUs", [](const MappedRank& rank) { return gpu_text(rank.gpus); });
+    add_column(table, node, {.name = "GPUs", .goes = 1, .least = kLeastColumns},
+               [](const MappedRank& rank) { return gpu_text(rank.gpus); });
   }
-  add_column(rows, node, "output", [&](const MappedRank& rank) { return tools::one_line(rank.output, !style.utf8); });
-  return tools::render_table(rows, style);
+  add_column(table, node, {.name = "output", .least = kLeastColumns},
+             [](const MappedRank& rank) { return rank.output; });
+  tools::Part part{
+      .title = fmt::format("node {} ({}): {}", node.node_rank, node.host, tools::counted(node.ranks.size(), "rank")),
+      .tables = {std::move(table)}};
+  if (!node.why_not.empty()) part.notes.push_back({"not bound to CPUs: " + node.why_not});
+  return part;
 }
 
 std::string output_in_words(const OutputSpec& output, const RankNames& names) {
@@ -112,13 +112,8 @@ MappedNode other_node(const JobSpec& spec, const HostSpec& host, const Rendezvou
 
 std::string render_job_map(const std::vector<MappedNode>& nodes, tools::Style style) {
   std::string text;
-  for (const MappedNode& node : nodes) {
-    if (!text.empty()) text += '\n';
-    text += fmt::format("node {} ({}): {}\n", node.node_rank, tools::one_line(node.host, !style.utf8),
-                        tools::counted(node.ranks.size(), "rank"));
-    text += render_node(node, style);
-    if (!node.why_not.empty()) text += "not bound to CPUs: " + tools::one_line(node.why_not, !style.utf8) + '\n';
-  }
+  for (const MappedNode& node : nodes)
+    text += (text.empty() ? "" : "\n") + report_text(part_of(node, style), style, "");
   return text;
 }
 
@@ -135,7 +130,8 @@ std::string map_text(const JobSpec& spec, const Placement& placement, const Rend
       for (MappedRank& entry : node.ranks) entry.rank = rank++;
     }
   }
-  return render_job_map(nodes, tools::Style{.columns = tools::stdout_columns().value_or(0)});
+  const std::size_t columns = tools::stdout_columns().value_or(0);
+  return render_job_map(nodes, {.columns = columns, .wraps = columns > 0});
 }
 
 std::string environment_text(const JobSpec& spec, const Placement& placement, const Assignment& assignment,

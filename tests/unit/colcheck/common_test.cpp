@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -18,7 +17,7 @@
 #include "colcheck/options.hpp"
 #include "colcheck/report/tally.hpp"
 #include "common/ask_child.hpp"
-#include "common/table.hpp"
+#include "common/report.hpp"
 #include "common/text.hpp"
 #include "common/unique_fd.hpp"
 #include "common/write_file.hpp"
@@ -139,6 +138,8 @@ TEST_CASE("text: numbers and words", "[colcheck]") {
   CHECK(tools::grouped(1234567) == "1,234,567");
   CHECK(tools::counted(1, "case") == "1 case");
   CHECK(tools::counted(2412, "case") == "2,412 cases");
+  CHECK(tools::ranges_text(std::vector{1, 2, 3, 5, 8, 9, 16}) == "1-3, 5, 8-9, 16");
+  CHECK(tools::ranges_text({}).empty());
   CHECK(tools::in_words(14.23) == "14.2 s");
   CHECK(tools::in_words(99.96) == "1 min 40 s");
   CHECK(tools::in_words(605) == "10 min 5 s");
@@ -148,14 +149,9 @@ TEST_CASE("text: numbers and words", "[colcheck]") {
 
 TEST_CASE("tables: where there is no room, gaps close, columns go by their turn and are named, texts are cut",
           "[colcheck]") {
-  const tools::TextRows rows = {{{"name"}, {.text = "first", .goes = 2}, {.text = "second", .goes = 1}, {"verdict"}},
-                                {{std::string(20, 'n')}, {"1"}, {"2"}, {"good"}}};
-  const auto lines = [&](std::size_t columns) {
-    std::vector<std::string> list;
-    std::istringstream text(tools::render_table(rows, {.columns = columns}));
-    for (std::string line; std::getline(text, line);) list.push_back(line);
-    return list;
-  };
+  const tools::Part part{.tables = {{.columns = {{"name"}, {"first", false, 2}, {"second", false, 1}, {"verdict"}},
+                                     .rows = {{{std::string(20, 'n')}, {"1"}, {"2"}, {"good"}}}}}};
+  const auto lines = [&](std::size_t columns) { return tools::lines_of(report_text(part, {.columns = columns}, "")); };
   CHECK(lines(0)[0] == "name                  first  second  verdict");
   CHECK(lines(44) == lines(0));
   CHECK(lines(41)[0] == "name                 first second verdict");
@@ -175,19 +171,33 @@ TEST_CASE(
                                  {.name = "more", .number = true, .goes = 1, .meaning = "what goes"}},
                      .rows = {{{"one"}, {"1"}, {"2 GB"}}, {{"three"}, {"10"}}},
                      .legend = true};
-  CHECK(tools::render_table(table, {}) ==
+  const auto text = [](const tools::Table& one, tools::Style style, const char* mark = "") {
+    return report_text({.tables = {one}}, style, mark);
+  };
+  CHECK(text(table, {}) ==
         "name   time, us  more\n---------------------\none           1  2 GB\nthree        10\n"
         "time  how long\nmore  what goes\n");
-  CHECK(tools::render_table(table, {.columns = 18}, "# ") ==
+  CHECK(text(table, {.columns = 18}, "# ") ==
         "name  time, us\n--------------\none          1\nthree       10\n"
         "# time  how long\n# no room here for more: a wider terminal, or a pipe, has them\n");
   table.rows[0][2].text = "2 gigabytes";
-  CHECK(tools::render_table(table, {.columns = 25}).find("2gigabytes\n") != std::string::npos);
+  CHECK(text(table, {.columns = 25}).find("2gigabytes\n") != std::string::npos);
+}
+
+TEST_CASE("tables: on a terminal no sentence is wider, and what a table holds is harmless", "[colcheck]") {
+  const tools::Part part{.title = "a\x1b",
+                         .lead = {{"one two three"}},
+                         .tables = {{.columns = {{.name = "n", .meaning = "all of\x1b it"}, {"gone", false, 1}},
+                                     .rows = {{{"a\n\tb"}, {"\x1b[2J\xff"}}},
+                                     .legend = true}}};
+  CHECK(report_text(part, {}) ==
+        "a\\x1b\n# one two three\nn    gone\n----------------\na b  \\x1b[2J\\xff\n# n     all of\\x1b it\n");
+  CHECK(report_text(part, {.columns = 12, .wraps = true}) ==
+        "a\\x1b\n# one two\n  three\nn\n---\na b\n# n     all\n        of\\x1b\n        it\n"
+        "# no room\n  here for\n  gone: a\n  wider\n  terminal,\n  or a pipe,\n  has them\n");
 }
 
 TEST_CASE("facts: ranges of ranks, and nothing about what is not known", "[colcheck]") {
-  CHECK(ranges({1, 2, 3, 5, 8, 9, 16}) == "1-3, 5, 8-9, 16");
-  CHECK(ranges({}).empty());
   Results results = empty_run();
   results.host.clear();
   for (const auto& [name, value] : facts_of(results)) {

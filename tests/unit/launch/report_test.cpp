@@ -2,6 +2,7 @@
 
 #include <csignal>
 
+#include "common/text.hpp"
 #include "support/catch.hpp"
 
 using namespace col::launch;
@@ -48,6 +49,10 @@ RankActivity activity(State state, const std::string& op, std::uint64_t sequence
 }
 
 using Lines = std::vector<std::string>;
+
+Lines usage_lines(const JobStory& story) {
+  return col::tools::lines_of(report_text(usage_part(story), {}, ""));
+}
 
 }  // namespace
 
@@ -428,19 +433,19 @@ TEST_CASE("report: times and memory of each rank of a small job", "[launch]") {
     one.peak_rss_bytes = (rank + 1) << 20;
   }
   CHECK(usage_lines(story) ==
-        Lines{"colrun: 3 ranks in 3.5 s: started within 2.0 ms (first rank 0, last rank 2); ended within 2.00 s (first "
+        Lines{"3 ranks in 3.5 s: started within 2.0 ms (first rank 0, last rank 2); ended within 2.00 s (first "
               "rank 2, last rank 0)",
-              "colrun: rank  started  ended   CPU time  peak RSS", "colrun: -----------------------------------------",
-              "colrun: 0     1.0 ms   3.00 s  250.0 ms  1.0 MiB", "colrun: 1     2.0 ms   2.00 s  250.0 ms  2.0 MiB",
-              "colrun: 2     3.0 ms   1.00 s  250.0 ms  3.0 MiB"});
+              "rank  started  ended   CPU time  peak RSS", "-----------------------------------------",
+              "0     1.0 ms   3.00 s  250.0 ms  1.0 MiB", "1     2.0 ms   2.00 s  250.0 ms  2.0 MiB",
+              "2     3.0 ms   1.00 s  250.0 ms  3.0 MiB"});
   story.nodes = 2;
-  CHECK(usage_lines(story)[1] == "colrun: rank  host  started  ended   CPU time  peak RSS");
+  CHECK(usage_lines(story)[1] == "rank  host  started  ended   CPU time  peak RSS");
   story.nodes = 1;
   story.ranks[0].cpus = {0, 1};
   story.ranks[1].cpus = {5};
-  CHECK(usage_lines(story)[1] == "colrun: rank  CPUs       started  ended   CPU time  peak RSS");
-  CHECK(usage_lines(story)[3] == "colrun: 0     0-1        1.0 ms   3.00 s  250.0 ms  1.0 MiB");
-  CHECK(usage_lines(story)[5] == "colrun: 2     not bound  3.0 ms   1.00 s  250.0 ms  3.0 MiB");
+  CHECK(usage_lines(story)[1] == "rank  CPUs       started  ended   CPU time  peak RSS");
+  CHECK(usage_lines(story)[3] == "0     0-1        1.0 ms   3.00 s  250.0 ms  1.0 MiB");
+  CHECK(usage_lines(story)[5] == "2     not bound  3.0 ms   1.00 s  250.0 ms  3.0 MiB");
   CHECK(usage_lines(story).size() == 6);
   status(story, 0).pid = 0;
   status(story, 1).exited = false;
@@ -451,15 +456,15 @@ TEST_CASE("report: times and memory of each rank of a small job", "[launch]") {
 TEST_CASE("report: why ranks are not bound is said once for all of them", "[launch]") {
   JobStory story = story_of(3);
   for (RankStory& rank : story.ranks) rank.why_not = "there are 3 ranks on 2 CPUs";
-  CHECK(usage_lines(story).back() == "colrun: ranks 0-2 are not bound to CPUs: there are 3 ranks on 2 CPUs");
+  CHECK(usage_lines(story).back() == "ranks 0-2 are not bound to CPUs: there are 3 ranks on 2 CPUs");
   CHECK(usage_lines(story).size() == 7);
   story.nodes = 2;
   for (std::size_t rank = 0; rank < 3; ++rank) story.ranks[rank].host = rank < 2 ? "ada" : "bob";
   story.ranks[2].why_not = "a single rank may use all of them";
   const Lines lines = usage_lines(story);
   REQUIRE(lines.size() == 8);
-  CHECK(lines[6] == "colrun: ranks 0-1 on ada are not bound to CPUs: there are 3 ranks on 2 CPUs");
-  CHECK(lines[7] == "colrun: rank 2 on bob is not bound to CPUs: a single rank may use all of them");
+  CHECK(lines[6] == "ranks 0-1 on ada are not bound to CPUs: there are 3 ranks on 2 CPUs");
+  CHECK(lines[7] == "rank 2 on bob is not bound to CPUs: a single rank may use all of them");
 }
 
 TEST_CASE("report: medians and extremes of a big job", "[launch]") {
@@ -470,8 +475,8 @@ TEST_CASE("report: medians and extremes of a big job", "[launch]") {
   }
   const auto lines = usage_lines(story);
   REQUIRE(lines.size() == 6);
-  CHECK(lines[1] == "colrun:         started           ended              CPU time          peak RSS");
-  CHECK(lines[3] == "colrun: least   0.0 ms (rank 0)   1.00 s (rank 12)   0.0 ms (rank 0)   1 KiB (rank 0)");
-  CHECK(lines[4] == "colrun: median  0.0 ms            9.00 s             0.0 ms            1 KiB");
-  CHECK(lines[5] == "colrun: most    0.0 ms (rank 16)  17.00 s (rank 11)  0.0 ms (rank 16)  1 KiB (rank 16)");
+  CHECK(lines[1] == "        started           ended              CPU time          peak RSS");
+  CHECK(lines[3] == "least   0.0 ms (rank 0)   1.00 s (rank 12)   0.0 ms (rank 0)   1 KiB (rank 0)");
+  CHECK(lines[4] == "median  0.0 ms            9.00 s             0.0 ms            1 KiB");
+  CHECK(lines[5] == "most    0.0 ms (rank 16)  17.00 s (rank 11)  0.0 ms (rank 16)  1 KiB (rank 16)");
 }

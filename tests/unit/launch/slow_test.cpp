@@ -13,6 +13,7 @@
 
 #include <col/job.hpp>
 
+#include "common/text.hpp"
 #include "core/clock/clock.hpp"
 #include "launch/report/compare_hosts.hpp"
 #include "launch/report/report_json.hpp"
@@ -30,6 +31,10 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
+
+std::vector<std::string> slow_lines(const JobStory& story) {
+  return col::tools::lines_of(report_text(slow_part(story), {}, ""));
+}
 
 // Ranks that are threads of this process, and members of one group.
 struct Ranks {
@@ -254,13 +259,13 @@ TEST_CASE("slow: a table of groups and calls", "[launch]") {
   JobStory story = story_of({site(60, 0.05), site(830, 1.743)});
   story.ranks[0].times.sites[0].bytes = story.ranks[1].times.sites[0].bytes = 1000 * (1 << 20);
   story.ranks[0].times.sites.push_back({.group = "dp", .op = "send", .calls = 12, .bytes = 96, .seconds = 0.0004});
-  const auto lines = slow_lines(story, {});
+  const auto lines = slow_lines(story);
   REQUIRE(lines.size() == 5);
   CHECK(lines[0].starts_with("rank 1 was last in 83 % of 1,000 allreduces"));
   CHECK(lines[1] == "group  call       calls  took    waiting  last to come             data");
   CHECK(lines[3] == "dp     allreduce  1,000  2.0 s   1.0 s    rank 1: 83 %, by 2.1 ms  1.0 GB/s");
   CHECK(lines[4] == "dp     send       12     400 us");
-  CHECK(slow_lines(JobStory(), {}).empty());
+  CHECK(slow_lines(JobStory()).empty());
 }
 
 namespace {
@@ -302,7 +307,7 @@ TEST_CASE("slow: ranks of several hosts are compared with one another", "[launch
   CHECK(find_slow(story)->sentence.starts_with(
       "rank 2 (host n2) was last in 100 % of 1,000 allreduces of group 'dp', and the others waited 2.1 ms for it then, "
       "to within 40 us, 2.1 s in all; it computes"));
-  const auto lines = slow_lines(story, {});
+  const auto lines = slow_lines(story);
   REQUIRE(lines.size() == 4);
   CHECK(lines[3].starts_with("dp     allreduce  2 hosts  1,000"));
   CHECK(report_json(story)["ranks"][2]["times"]["calls"][0]["hosts"] == 2);

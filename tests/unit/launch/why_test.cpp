@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "common/text.hpp"
 #include "launch/nodes/clock_samples.hpp"
 #include "launch/report/look.hpp"
 #include "launch/report/metrics_text.hpp"
@@ -42,6 +43,10 @@ void wait_in(JobStory& story, std::size_t rank, const std::string& op, std::uint
 
 RecordedCall message(Collective op, int partner, int tag) {
   return {.op = op, .group = "default", .details = {.dtype = col::DType::float32, .partner = partner, .tag = tag}};
+}
+
+std::vector<std::string> why_lines(const JobStory& story, col::tools::Style style = {}) {
+  return col::tools::lines_of(report_text(why_part(story, why(story)), style, ""));
 }
 
 }  // namespace
@@ -222,13 +227,19 @@ TEST_CASE("why: different calls", "[launch]") {
 TEST_CASE("why: the table has one row for ranks that do the same", "[launch]") {
   JobStory story = job(4, 1);
   for (const std::size_t rank : {0U, 1U, 2U}) wait_in(story, rank, "barrier", 2);
-  const std::vector<std::string> lines = why_lines(story, {});
+  const std::vector<std::string> lines = why_lines(story);
   REQUIRE(lines.size() == 5);
   CHECK(lines[0] == why(story).sentence);
   CHECK(lines[3].starts_with("0-2"));
   CHECK(lines[3].find("waiting") != std::string::npos);
   CHECK(lines[4].find("103") != std::string::npos);
   CHECK(lines[4].find("after barrier #1 of group 'default'") != std::string::npos);
+  for (const std::size_t columns : {60U, 80U}) {
+    for (const std::string& line : why_lines(story, {.columns = columns, .wraps = true})) {
+      CAPTURE(line);
+      CHECK(line.size() <= columns);
+    }
+  }
 }
 
 TEST_CASE("why: a thousand ranks are explained in one line", "[launch]") {
@@ -251,7 +262,7 @@ TEST_CASE("why: a label and a place are said, where they are the same for all th
   CHECK(
       why(story).sentence.find("in allreduce #5 of group 'default' (1,000 float32), 'backward', called in train.py:88: "
                                "rank 2") != std::string::npos);
-  const auto lines = why_lines(story, why(story), {});
+  const auto lines = why_lines(story);
   CHECK(lines[3].find("'backward', called in train.py:88, in round 2 of 4") != std::string::npos);
   last(story, 1).place = "train.py:99";
   const Why found = why(story);
@@ -331,9 +342,9 @@ TEST_CASE("why: a host that does not answer is to blame only if nobody else is m
   CHECK(found.sentence ==
         "ranks 0-2 have waited for 14.0 s in barrier #2 of group 'default': host n2 (node 1, ranks 3-4) does not "
         "answer: dead or frozen, or cut off");
-  CHECK(why_lines(story, {}).back() == "host n2 (node 1, ranks 3-4) has not answered: its ranks are not shown");
+  CHECK(why_lines(story).back() == "host n2 (node 1, ranks 3-4) has not answered: its ranks are not shown");
   last(story, 2).state = State::joined;
   last(story, 2).sequence = 1;
   CHECK(why(story).culprits == std::vector{2});
-  CHECK(why_lines(story, {}).back().starts_with("host n2 "));
+  CHECK(why_lines(story).back().starts_with("host n2 "));
 }

@@ -67,9 +67,10 @@ std::string usual_version(const std::vector<NodeFacts>& nodes) {
 
 constexpr std::string_view kVersion = "col", kClockAhead = "clock", kLatency = "latency", kBandwidth = "bandwidth";
 
-std::string clock_text(const NodeFacts& node) {
+std::string clock_text(const NodeFacts& node, bool utf8) {
   // Of an offset that may be none, no digit counts.
-  if (std::abs(node.clock_ahead) <= node.clock_uncertain) return fmt::format("± {}", time_text(node.clock_uncertain));
+  if (std::abs(node.clock_ahead) <= node.clock_uncertain)
+    return fmt::format("{} {}", utf8 ? "±" : "+-", time_text(node.clock_uncertain));
   return fmt::format("{}{}", node.clock_ahead < 0 ? "-" : "+", time_text(std::abs(node.clock_ahead)));
 }
 
@@ -157,7 +158,7 @@ std::vector<Oddity> oddities_of(const std::vector<NodeFacts>& nodes, const std::
     if (std::abs(node.clock_ahead) > kClock + node.clock_uncertain)
       add(kClockAhead,
           fmt::format("{} of {}'s; times in logs and of files will mislead: synchronise it (chronyc makestep)",
-                      clock_text(node), nodes.front().host));
+                      clock_text(node, true), nodes.front().host));
   }
   for (const Speed& speed : kSpeeds) add_slow(nodes, pairs, speed, odd);
   return odd;
@@ -172,14 +173,14 @@ std::string node_report_text(const NodeReport& report, tools::Style style) {
     const NodeFacts& node = report.nodes[i];
     const int number = static_cast<int>(i);
     tools::TextRow& row = table.rows.emplace_back();
-    row = {{fmt::format("{}", i)}, {tools::one_line(node.host)}};
+    row = {{fmt::format("{}", i)}, {node.host}};
     const auto add = [&](std::string_view what, const std::string& text) {
       const bool odd = is_odd(report.odd, number, what);
       row.push_back({odd ? text + " *" : text, odd ? tools::Tone::bad : tools::Tone::plain});
     };
-    add(kVersion, tools::one_line(node.version));
+    add(kVersion, node.version);
     for (const Resource& resource : kResources) add(resource.name, resource.text(node.*resource.amount));
-    add(kClockAhead, i == 0 ? "-" : clock_text(node));
+    add(kClockAhead, i == 0 ? "-" : clock_text(node, style.utf8));
     for (const Speed& speed : kSpeeds) add(speed.name, speed_cell(report.pairs, number, speed));
   }
   tools::Part part{.tables = {std::move(table)}};

@@ -1,7 +1,6 @@
 // colbench nodes, one rank on each node: whether the nodes are fit for a job. colrun --check-nodes starts it.
 #include <sys/resource.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>

@@ -93,7 +93,7 @@ int run_pairs(const Invocation& invocation) {
     text += heat_map_text(map, style) + "\n";
     std::string found = outlier_text(find_outliers(ranks, map.pairs), messages_text(bytes));
     sentences += found;
-    for (std::string_view rest = found; !rest.empty();) page.lead.push_back({std::string(launch::take(rest, '\n'))});
+    for (std::string_view rest = found; !rest.empty();) page.lead.push_back({std::string(tools::take(rest, '\n'))});
   }
   return finish(results, request->output, text + sentences + report_text({.notes = notes_of(results)}, style), page);
 }

@@ -1,6 +1,7 @@
 // colbench simulate: what algorithms would cost where nobody has that many ranks.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,8 +13,8 @@
 #include "common/exit_codes.hpp"
 #include "common/numbers.hpp"
 #include "common/option_values.hpp"
+#include "common/report.hpp"
 #include "common/status_line.hpp"
-#include "common/table.hpp"
 #include "common/text.hpp"
 
 namespace col::colbench {
@@ -164,7 +165,7 @@ std::string cost_table(SimulatedCosts& costs, std::span<const PlanSource> source
                             {fastest > 0 ? fmt::format("{:.2f}", *cost.seconds() / fastest) : ""}});
     }
   }
-  return tools::render_table(table, style);
+  return report_text({.tables = {std::move(table)}}, style);
 }
 
 // Which algorithms are missing in the table, or are there by their closed form, and why.

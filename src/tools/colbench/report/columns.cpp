@@ -255,7 +255,7 @@ std::vector<Column> page_columns(const Results& results) {
   return columns;
 }
 
-tools::Table table_of(const Results& results, const std::vector<Column>& columns, bool ascii) {
+tools::Table table_of(const Results& results, const std::vector<Column>& columns) {
   tools::Table table;
   for (const Column& column : columns)
     table.columns.push_back({.name = std::string(column.table.name),
@@ -265,7 +265,7 @@ tools::Table table_of(const Results& results, const std::vector<Column>& columns
   for (const Cell& cell : results.cells) {
     const Row row{cell, statistics_of(cell)};
     tools::TextRow& texts = table.rows.emplace_back();
-    for (const Column& column : columns) texts.push_back({tools::clean(column.in_table(row), ascii)});
+    for (const Column& column : columns) texts.push_back({column.in_table(row)});
   }
   return table;
 }

@@ -72,7 +72,7 @@ std::vector<Column> terminal_columns(const Results& results, tools::Style style)
 std::vector<Column> page_columns(const Results& results);
 
 // All rows as a table of these columns.
-tools::Table table_of(const Results& results, const std::vector<Column>& columns, bool ascii = false);
+tools::Table table_of(const Results& results, const std::vector<Column>& columns);
 
 std::vector<Column> csv_columns();
 const std::vector<Column>& json_columns();

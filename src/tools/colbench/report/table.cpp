@@ -60,7 +60,7 @@ std::string table_report(const Results& results, Style style, bool legend) {
   for (const std::string& line : {machine_text(results.machine, style.columns - kMark), shared_text(results)}) {
     if (!line.empty()) part.lead.push_back({line, Tone::faint});
   }
-  tools::Table& table = part.tables.emplace_back(table_of(results, terminal_columns(results, style), !style.utf8));
+  tools::Table& table = part.tables.emplace_back(table_of(results, terminal_columns(results, style)));
   add_marks(table, results, style);
   table.legend = legend;
   table.elsewhere = "--json, --csv and --html have them";

@@ -46,14 +46,8 @@ std::string totals(std::span<const Test> tests, std::size_t errors) {
 
 // What a reader of a failure needs.
 std::string details(const CaseResult& result) {
-  std::string text = found_by(result);
-  std::string token = token_of(result.c);
-  if (!result.smallest_token.empty()) {
-    text += fmt::format("\nsmallest: {}{}{}", result.smallest_token, result.smallest_text.empty() ? "" : ": ",
-                        result.smallest_text);
-    token = result.smallest_token;
-  }
-  return text + "\nrun: colcheck --repro " + tools::shell_quoted(token);
+  const std::string smallest = smallest_of(result);
+  return found_by(result) + (smallest.empty() ? "" : "\n" + smallest) + "\nrun: " + repro_of(result);
 }
 
 // ".shm", ".nccl-cuda", ".nccl-cuda-fake".

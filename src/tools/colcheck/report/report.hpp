@@ -9,35 +9,16 @@
 
 namespace col::colcheck {
 
-// ---- For a terminal: the output of colcheck at its end (terminal.cpp)
+// ---- For people: the same words for a terminal and for a browser, which has more room (report.cpp)
 
-// Primitives x backends, with notes below. A cell is good only if something ran and nothing failed. A cell without any
-// case says so.
-std::string support_matrix(const Results& results, const Tally& tally, tools::Style style);
-
-// Properties x backends: passed/failed/skipped, with the meaning in words.
-std::string property_table(const Tally& tally, tools::Style style);
-
-// "✘ TOKEN: rank 2: what is wrong" and, where one was found, the smallest case that fails too. The first 50 failures.
-std::string failure_lines(const Results& results, tools::Style style);
-
-// The ranks' GPUs, and the NCCL; empty if no case was about GPUs.
-std::string gpu_lines(const Results& results, tools::Style style);
-
-// The last lines: "2,412 cases passed, 0 failed, 3 skipped, all of nccl skipped (a skip is not a pass) in 14.2 s; seed
-// 0x1f"; "– all of nccl skipped: why", "– 3 skipped: why"; how to repeat the first failure, or else all cases.
-std::string summary_line(const Results& results);
-std::string left_out_lines(const Results& results, const Tally& tally, tools::Style style);
-std::string again_line(const Results& results, tools::Style style);
+// The output of colcheck at its end: the GPUs, if cases were about them; tables of primitives and properties, unless
+// the run was a --repro; the first 50 failures; what was passed, failed and left out; how to repeat the first failure,
+// or else all cases. No newline at the end.
+std::string terminal_report(const Results& results, tools::Style style);
 
 // One case when it ends, for --verbose: "✔ TOKEN", "✘ TOKEN: rank 2: what is wrong", "– TOKEN: why it was skipped".
 // Without a newline.
 std::string result_line(const CaseResult& result, bool utf8);
-
-// All of these except result_line(); without the tables if the run was a --repro. No newline at the end.
-std::string terminal_report(const Results& results, tools::Style style);
-
-// ---- For a browser (html.cpp)
 
 // A complete HTML document in UTF-8 that refers to nothing outside of itself and runs no scripts. Shows at most 500
 // failures.

@@ -148,7 +148,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Results& results
       {"CPUs", std::to_string(results.cpus)},
       {"world", fmt::format("{}{}", tools::counted(static_cast<std::size_t>(std::max(results.world_size, 0)), "rank"),
                             results.launcher.empty() ? "" : ", started by " + results.launcher)},
-      {"ranks of the groups", ranges(results.ranks)},
+      {"ranks of the groups", tools::ranges_text(results.ranks)},
       {"backends", fmt::format("{}", fmt::join(backends_of(results), ", "))},
       {"GPUs", list_of(results.gpus)},
       {"NCCL", results.gpus.empty() ? "" : results.gpus.front().nccl},
@@ -165,18 +165,19 @@ std::vector<std::string> backends_of(const Results& results) {
   return names;
 }
 
-std::string ranges(const std::vector<int>& numbers) {
-  std::string text;
-  for (std::size_t first = 0, last = 0; first < numbers.size(); first = last + 1) {
-    for (last = first; last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1;) ++last;
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[first]);
-    if (last > first) text += fmt::format("-{}", numbers[last]);
-  }
-  return text;
-}
-
 std::string found_by(const CaseResult& result) {
   return result.rank >= 0 ? fmt::format("rank {}: {}", result.rank, result.text) : result.text;
+}
+
+std::string smallest_of(const CaseResult& result) {
+  if (result.smallest_token.empty()) return {};
+  return fmt::format("smallest: {}{}{}", result.smallest_token, result.smallest_text.empty() ? "" : ": ",
+                     result.smallest_text);
+}
+
+std::string repro_of(const CaseResult& result) {
+  const std::string& smallest = result.smallest_token;
+  return "colcheck --repro " + tools::shell_quoted(smallest.empty() ? token_of(result.c) : smallest);
 }
 
 }  // namespace col::colcheck

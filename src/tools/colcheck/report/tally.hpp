@@ -81,10 +81,13 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Results& results
 // The names of the backends that were used, each once.
 std::vector<std::string> backends_of(const Results& results);
 
-// "1-9, 16" of ascending numbers.
-std::string ranges(const std::vector<int>& numbers);
-
 // "rank 2: what is wrong".
 std::string found_by(const CaseResult& result);
+
+// "smallest: TOKEN: what is wrong in it"; empty if none was found.
+std::string smallest_of(const CaseResult& result);
+
+// "colcheck --repro 'TOKEN'", of the smallest case that is known to fail.
+std::string repro_of(const CaseResult& result);
 
 }  // namespace col::colcheck

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
+#include "common/text.hpp"
 #include "launch/job/small_file.hpp"
 
 namespace col::launch {
@@ -89,16 +90,7 @@ std::optional<std::vector<int>> parse_cpu_list(std::string_view text) {
 }
 
 std::string cpu_list_text(std::span<const int> cpus) {
-  std::string text;
-  for (std::size_t begin = 0; begin < cpus.size();) {
-    std::size_t end = begin + 1;
-    while (end < cpus.size() && cpus[end] == cpus[end - 1] + 1) ++end;
-    if (!text.empty()) text += ',';
-    text += std::to_string(cpus[begin]);
-    if (end - begin > 1) text += fmt::format("-{}", cpus[end - 1]);
-    begin = end;
-  }
-  return text;
+  return tools::ranges_text(cpus, ",");
 }
 
 std::vector<int> Topology::cpus() const {

@@ -55,6 +55,13 @@ Burden burden_of(std::int64_t pid) {
 
 }  // namespace
 
+bool lives(const ControlPage& page) {
+  if (page.maker_lives()) return true;
+  const std::vector<RankActivity> all = page.activities();
+  return std::ranges::any_of(
+      all, [](const RankActivity& one) { return !one.gone && one.state != RankActivity::State::finished; });
+}
+
 void look_at_ranks(const ControlPage& page, std::vector<RankStory>& ranks, std::size_t most_calls) {
   const std::vector<RankActivity> all = page.activities();
   const std::uint64_t now = core::clock_ns();

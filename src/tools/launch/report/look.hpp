@@ -14,6 +14,9 @@ namespace col::launch {
 // How many calls of each rank stay in a report: enough to see which messages nobody has received.
 inline constexpr std::size_t kReportedCalls = 64;
 
+// Whether a process of its job is left: who made it, or a rank.
+bool lives(const ControlPage& page);
+
 // Sets `last`, `seen_ns` and `history`. Requires: the ranks are those of the page, in its order.
 void look_at_ranks(const ControlPage& page, std::vector<RankStory>& ranks, std::size_t most_calls = kReportedCalls);
 

@@ -220,15 +220,13 @@ std::string describe_status(const RankStatus& status) {
 }
 
 std::string name_ranks(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t first = 0, last = 0; first < ranks.size(); first = last + 1) {
-    last = first;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    if (first > 0) text += ", ";
-    text += fmt::to_string(ranks[first]);
-    if (last > first) text += fmt::format("-{}", ranks[last]);
-  }
-  return text;
+  return (ranks.size() == 1 ? "rank " : "ranks ") + tools::ranges_text(ranks);
+}
+
+std::string command_of(const JobStory& story) {
+  std::vector<std::string> words = story.command_line;
+  if (!words.empty()) words.front().erase(0, words.front().rfind('/') + 1);
+  return tools::shell_line(words);
 }
 
 std::string name_silent_node(const SilentNode& node) {

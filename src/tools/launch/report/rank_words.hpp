@@ -19,6 +19,9 @@ std::string describe_status(const RankStatus& status);
 // "rank 2", "ranks 0-2, 5".
 std::string name_ranks(const std::vector<int>& ranks);
 
+// Its command line, without the folder of the program.
+std::string command_of(const JobStory& story);
+
 // "host n2 (node 1, ranks 2-3)".
 std::string name_silent_node(const SilentNode& node);
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/report.hpp"
 #include "common/style.hpp"
 #include "launch/report/job_story.hpp"
 #include "launch/report/rank_words.hpp"
@@ -29,8 +30,8 @@ std::vector<std::string> report_lines(const JobStory& story, const ReportStyle& 
 inline constexpr std::size_t kMaxTableRanks = 16;
 
 // The start and exit skew, then a table: each rank's times, CPU time and peak RSS; with more than kMaxTableRanks ranks,
-// medians and extremes. Every line begins with the tool's name. Empty if no rank has run.
-std::vector<std::string> usage_lines(const JobStory& story, const ReportStyle& style = {});
+// medians and extremes. Empty if no rank has run.
+tools::Part usage_part(const JobStory& story);
 
 // The stacks alone, as they stand in that report.
 std::vector<std::string> stack_lines(const JobStory& story, const ReportStyle& style = {});

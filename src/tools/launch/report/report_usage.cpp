@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "common/table.hpp"
+#include "common/report.hpp"
 #include "common/text.hpp"
 #include "launch/place/topology.hpp"
 #include "launch/report/rank_words.hpp"
@@ -15,7 +15,6 @@ namespace col::launch {
 namespace {
 
 using Ranks = std::vector<const RankStory*>;
-using Rows = std::vector<std::vector<tools::TextCell>>;
 
 struct Column {
   const char* title;
@@ -56,25 +55,23 @@ std::string skew(const Ranks& ranks, const Column& column) {
                      sorted.back()->rank);
 }
 
-Rows rows_of_ranks(const Ranks& ranks, bool with_hosts) {
-  Rows rows(1);
+tools::Table table_of_ranks(const Ranks& ranks, bool with_hosts) {
+  tools::Table table{.columns = {{"rank"}}};
   const bool any_bound = std::ranges::any_of(ranks, [](const RankStory* rank) { return !rank->cpus.empty(); });
-  rows[0].push_back({"rank"});
-  if (with_hosts) rows[0].push_back({"host"});
-  if (any_bound) rows[0].push_back({"CPUs"});
-  for (const Column& column : columns()) rows[0].push_back({column.title});
+  if (with_hosts) table.columns.push_back({"host"});
+  if (any_bound) table.columns.push_back({"CPUs"});
+  for (const Column& column : columns()) table.columns.push_back({column.title});
   for (const RankStory* rank : ranks) {
-    std::vector<tools::TextCell> row = {{fmt::to_string(rank->rank)}};
-    if (with_hosts) row.push_back({tools::one_line(rank->host)});
+    tools::TextRow& row = table.rows.emplace_back(tools::TextRow{{fmt::to_string(rank->rank)}});
+    if (with_hosts) row.push_back({rank->host});
     if (any_bound) row.push_back({rank->cpus.empty() ? "not bound" : cpu_list_text(rank->cpus)});
     for (const Column& column : columns()) row.push_back({column.text(column.value(*rank))});
-    rows.push_back(std::move(row));
   }
-  return rows;
+  return table;
 }
 
-Rows rows_of_extremes(const Ranks& ranks) {
-  Rows rows = {{{""}}, {{"least"}}, {{"median"}}, {{"most"}}};
+tools::Table table_of_extremes(const Ranks& ranks) {
+  tools::Table table{.columns = {{""}}, .rows = {{{"least"}}, {{"median"}}, {{"most"}}}};
   for (const Column& column : columns()) {
     const Ranks sorted = sorted_by(ranks, column);
     const auto named = [&](const RankStory& rank) {
@@ -84,48 +81,44 @@ Rows rows_of_extremes(const Ranks& ranks) {
     const double median = sorted.size() % 2 == 1
                               ? column.value(*sorted[middle])
                               : (column.value(*sorted[middle - 1]) + column.value(*sorted[middle])) / 2;
-    rows[0].push_back({column.title});
-    rows[1].push_back({named(*sorted.front())});
-    rows[2].push_back({column.text(median)});
-    rows[3].push_back({named(*sorted.back())});
+    table.columns.push_back({column.title});
+    table.rows[0].push_back({named(*sorted.front())});
+    table.rows[1].push_back({column.text(median)});
+    table.rows[2].push_back({named(*sorted.back())});
   }
-  return rows;
+  return table;
 }
 
 // One line for each node on which ranks are not bound though they could have been.
-std::vector<std::string> lines_of_unbound(const Ranks& ranks, bool with_hosts) {
-  std::vector<std::string> lines;
+std::vector<tools::Note> notes_of_unbound(const Ranks& ranks, bool with_hosts) {
+  std::vector<tools::Note> notes;
   for (std::size_t i = 0; i < ranks.size();) {
     const RankStory& first = *ranks[i];
     std::vector<int> numbers;
     for (; i < ranks.size() && ranks[i]->host == first.host && ranks[i]->why_not == first.why_not; ++i)
       numbers.push_back(ranks[i]->rank);
     if (first.why_not.empty()) continue;
-    const std::string host = with_hosts ? " on " + tools::one_line(first.host) : "";
-    lines.push_back(fmt::format("{}{} {} not bound to CPUs: {}", name_ranks(numbers), host,
-                                numbers.size() == 1 ? "is" : "are", tools::one_line(first.why_not)));
+    notes.push_back(
+        {fmt::format("{}{} {} not bound to CPUs: {}", name_ranks(numbers), with_hosts ? " on " + first.host : "",
+                     numbers.size() == 1 ? "is" : "are", first.why_not)});
   }
-  return lines;
+  return notes;
 }
 
 }  // namespace
 
-std::vector<std::string> usage_lines(const JobStory& story, const ReportStyle& style) {
+tools::Part usage_part(const JobStory& story) {
   Ranks ranks;
   for (const RankStory& rank : story.ranks) {
     if (rank.status.pid != 0 && rank.status.exited) ranks.push_back(&rank);
   }
   if (ranks.empty()) return {};
   const std::vector<Column> all = columns();
-  std::vector<std::string> lines = {fmt::format("{}: {} in {}: started {}; ended {}", story.tool,
-                                                tools::counted(ranks.size(), "rank"), tools::in_words(story.seconds),
-                                                skew(ranks, all[0]), skew(ranks, all[1]))};
-  const std::string table = tools::render_table(
-      ranks.size() <= kMaxTableRanks ? rows_of_ranks(ranks, story.nodes > 1) : rows_of_extremes(ranks), style.text);
-  for (const std::string& line : tools::lines_of(table)) lines.push_back(fmt::format("{}: {}", story.tool, line));
-  for (const std::string& line : lines_of_unbound(ranks, story.nodes > 1))
-    lines.push_back(fmt::format("{}: {}", story.tool, line));
-  return lines;
+  const bool with_hosts = story.nodes > 1;
+  return {.lead = {{fmt::format("{} in {}: started {}; ended {}", tools::counted(ranks.size(), "rank"),
+                                tools::in_words(story.seconds), skew(ranks, all[0]), skew(ranks, all[1]))}},
+          .tables = {ranks.size() <= kMaxTableRanks ? table_of_ranks(ranks, with_hosts) : table_of_extremes(ranks)},
+          .notes = notes_of_unbound(ranks, with_hosts)};
 }
 
 }  // namespace col::launch

@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include "common/table.hpp"
 #include "common/text.hpp"
 
 namespace col::launch {
@@ -153,17 +152,17 @@ std::optional<Slow> find_slow(const JobStory& story) {
   return describe_slow(story, *worst.first, *worst.second);
 }
 
-std::vector<std::string> slow_lines(const JobStory& story, tools::Style style) {
+tools::Part slow_part(const JobStory& story) {
   const SiteRows rows = site_rows(story);
   if (rows.empty()) return {};
   const bool several_hosts = story.nodes > 1;
-  std::vector<std::vector<tools::TextCell>> cells = {{{"group"}, {"call"}}};
-  if (several_hosts) cells[0].push_back({"host"});
-  for (const char* title : {"calls", "took", "waiting", "last to come", "data"}) cells[0].push_back({title});
+  tools::Table table{.columns = {{"group"}, {"call"}}};
+  if (several_hosts) table.columns.push_back({"host"});
+  for (const char* title : {"calls", "took", "waiting", "last to come", "data"}) table.columns.push_back({title});
   for (const auto& [key, hosts] : rows) {
     for (const auto& [host, row] : hosts) {
-      std::vector<tools::TextCell> line = {{tools::one_line(key.first)}, {tools::one_line(key.second)}};
-      if (several_hosts) line.push_back({tools::one_line(host.substr(0, host.find('\n')))});
+      tools::TextRow& line = table.rows.emplace_back(tools::TextRow{{key.first}, {key.second}});
+      if (several_hosts) line.push_back({host.substr(0, host.find('\n'))});
       const double calls = row.mean([](const CallSite& site) { return site.calls; });
       line.insert(line.end(),
                   {{tools::grouped(static_cast<std::size_t>(calls + 0.5))},
@@ -171,13 +170,11 @@ std::vector<std::string> slow_lines(const JobStory& story, tools::Style style) {
                    {row.compared == 0 ? "" : short_time(row.mean([](const CallSite& site) { return site.waited; }))},
                    {last_text(row)},
                    {data_rate(row)}});
-      cells.push_back(std::move(line));
     }
   }
-  std::vector<std::string> lines;
-  if (const auto slow = find_slow(story)) lines.push_back(slow->sentence);
-  for (std::string& line : tools::lines_of(tools::render_table(cells, style))) lines.push_back(std::move(line));
-  return lines;
+  tools::Part part{.tables = {std::move(table)}};
+  if (const auto slow = find_slow(story)) part.lead.push_back({slow->sentence});
+  return part;
 }
 
 }  // namespace col::launch

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/style.hpp"
+#include "common/report.hpp"
 #include "launch/report/job_story.hpp"
 
 namespace col::launch {
@@ -25,7 +25,7 @@ struct Slow {
 // the others a noticeable part of the time in which it was in its own code.
 std::optional<Slow> find_slow(const JobStory& story);
 
-// The sentence, and a table of all groups and kinds of calls; without the tool's name. Empty if nothing was watched.
-std::vector<std::string> slow_lines(const JobStory& story, tools::Style style);
+// The sentence, and a table of all groups and kinds of calls. Empty if nothing was watched.
+tools::Part slow_part(const JobStory& story);
 
 }  // namespace col::launch

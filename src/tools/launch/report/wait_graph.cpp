@@ -270,6 +270,15 @@ std::optional<WrongTag> WaitGraph::wrong_tag_of(std::size_t receiver, std::size_
   return wrong.tags.empty() ? std::nullopt : std::optional(std::move(wrong));
 }
 
+std::vector<int> WaitGraph::awaited_by(std::size_t index) const {
+  std::vector<int> awaited;
+  for (const WaitEdge& edge : edges_) {
+    if (edge.from == index) awaited.push_back(rank(edge.to).rank);
+  }
+  std::ranges::sort(awaited);
+  return awaited;
+}
+
 std::optional<std::pair<std::size_t, std::size_t>> WaitGraph::different() const {
   std::map<std::tuple<std::string, std::uint64_t, std::uint64_t>, std::vector<std::size_t>> calls;
   for (std::size_t i = 0; i < size(); ++i) {

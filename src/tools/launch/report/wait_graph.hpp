@@ -39,6 +39,8 @@ class WaitGraph {
   RankState state(std::size_t index) const { return states_[index]; }
   bool waits(std::size_t index) const { return states_[index] == RankState::waiting; }
   const std::vector<WaitEdge>& edges() const { return edges_; }
+  // The ranks that it waits for, ascending.
+  std::vector<int> awaited_by(std::size_t index) const;
   // In seconds; 0: not known.
   double since(std::size_t index) const;
   // The number of the last collective that a rank has called in a group; nothing if it is not known to be in it.

@@ -226,12 +226,7 @@ std::string Explanation::others(const std::set<std::size_t>& behind, const Indic
   std::map<std::pair<std::string, std::string>, Indices> parts;  // by call and whom they wait for
   for (const std::size_t i : behind) {
     if (std::ranges::find(direct, i) != direct.end()) continue;
-    std::vector<int> awaited;
-    for (const WaitEdge& edge : graph_.edges()) {
-      if (edge.from == i) awaited.push_back(graph_.rank(edge.to).rank);
-    }
-    std::ranges::sort(awaited);
-    parts[{describe_call(call(i)), name_ranks(awaited)}].push_back(i);
+    parts[{describe_call(call(i)), name_ranks(graph_.awaited_by(i))}].push_back(i);
   }
   std::string text;
   std::size_t said = 0, left = 0;

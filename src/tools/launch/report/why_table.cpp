@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "common/table.hpp"
 #include "common/text.hpp"
 #include "launch/report/rank_words.hpp"
 #include "launch/report/wait_graph.hpp"
@@ -53,31 +52,20 @@ std::string call_of(const RankStory& rank, RankState state) {
   return (is_in ? "" : "after ") + describe_fully(call) + far;
 }
 
-// The ranks that it waits for.
-std::string awaited_by(const WaitGraph& graph, std::size_t index) {
-  std::vector<int> awaited;
-  for (const WaitEdge& edge : graph.edges()) {
-    if (edge.from == index) awaited.push_back(graph.rank(edge.to).rank);
-  }
-  std::ranges::sort(awaited);
-  const std::string names = awaited.empty() ? "" : name_ranks(awaited);
-  return names.substr(std::min(names.find(' ') + 1, names.size()));
-}
-
 }  // namespace
 
 std::string_view state_of_rank(const WaitGraph& graph, std::size_t index) {
   return name(graph.state(index), graph.rank(index));
 }
 
-std::vector<std::string> why_lines(const JobStory& story, const Why& found, tools::Style style) {
-  std::vector<std::string> lines = {tools::one_line(found.sentence, !style.utf8)};
+tools::Part why_part(const JobStory& story, const Why& found) {
   const WaitGraph graph(story);
   std::map<std::tuple<std::string, std::string, std::string>, std::size_t> known;
   std::vector<std::pair<std::tuple<std::string, std::string, std::string>, Row>> rows;
   for (std::size_t i = 0; i < graph.size(); ++i) {
     const RankStory& rank = graph.rank(i);
-    const std::tuple key(std::string(name(graph.state(i), rank)), call_of(rank, graph.state(i)), awaited_by(graph, i));
+    const std::tuple key(std::string(name(graph.state(i), rank)), call_of(rank, graph.state(i)),
+                         tools::ranges_text(graph.awaited_by(i)));
     const auto [at, is_new] = known.emplace(key, rows.size());
     if (is_new) rows.push_back({key, {}});
     Row& row = rows[at->second].second;
@@ -85,26 +73,29 @@ std::vector<std::string> why_lines(const JobStory& story, const Why& found, tool
     row.pids.push_back(rank.status.pid);
     row.since = std::max(row.since, graph.since(i));
   }
-  std::vector<std::vector<tools::TextCell>> cells = {
-      {{"ranks"}, {"pid"}, {"state"}, {"since"}, {"waits for"}, {"call"}}};
+  constexpr std::size_t kLeastCall = 20;
+  tools::Table table{.columns = {{"ranks"},
+                                 {.name = "pid", .goes = 2},
+                                 {"state"},
+                                 {.name = "since", .goes = 1},
+                                 {"waits for"},
+                                 {.name = "call", .least = kLeastCall}}};
   for (const auto& [key, row] : rows) {
-    if (cells.size() > kMaxRows) break;
+    if (table.rows.size() == kMaxRows) break;
     const auto& [state, call, awaited] = key;
-    const std::string ranks = name_ranks(row.ranks);
-    cells.push_back({{ranks.substr(ranks.find(' ') + 1)},
-                     {row.pids.size() == 1 && row.pids.front() != 0 ? fmt::to_string(row.pids.front()) : ""},
-                     {state},
-                     {row.since > 0 ? tools::in_words(row.since) : ""},
-                     {awaited},
-                     {tools::one_line(call, !style.utf8)}});
+    table.rows.push_back({{tools::ranges_text(row.ranks)},
+                          {row.pids.size() == 1 && row.pids.front() != 0 ? fmt::to_string(row.pids.front()) : ""},
+                          {state},
+                          {row.since > 0 ? tools::in_words(row.since) : ""},
+                          {awaited},
+                          {call}});
   }
-  for (std::string& line : tools::lines_of(tools::render_table(cells, style))) lines.push_back(std::move(line));
+  tools::Part part{.lead = {{found.sentence}}, .tables = {std::move(table)}};
   if (rows.size() > kMaxRows)
-    lines.push_back(fmt::format("and {} more", tools::counted(rows.size() - kMaxRows, "row")));
+    part.notes.push_back({fmt::format("and {} more", tools::counted(rows.size() - kMaxRows, "row"))});
   for (const SilentNode& node : story.silent)
-    lines.push_back(
-        tools::one_line(name_silent_node(node) + " has not answered: its ranks are not shown", !style.utf8));
-  return lines;
+    part.notes.push_back({name_silent_node(node) + " has not answered: its ranks are not shown"});
+  return part;
 }
 
 }  // namespace col::launch

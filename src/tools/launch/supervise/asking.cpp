@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/text.hpp"
 #include "launch/report/look.hpp"
 #include "launch/report/why.hpp"
 #include "launch/report/why_table.hpp"
@@ -153,7 +154,7 @@ void Asking::say_why() {
 }
 
 void Asking::say_why(const JobStory& story, const Why& found) {
-  for (const std::string& line : why_lines(story, found, tools::Style())) job_.say("{}", line);
+  for (const std::string& line : tools::lines_of(report_text(why_part(story, found), {}, ""))) job_.say("{}", line);
 }
 
 std::optional<Asking::Time> Asking::next_hang_look() const {

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "common/exit_codes.hpp"
+#include "common/text.hpp"
 #include "common/write_file.hpp"
 #include "launch/processes/processes.hpp"
 #include "launch/report/report.hpp"
@@ -94,9 +95,10 @@ void say_report(NodeJob& job, const JobStory& story) {
   if (story.result.cause == EndCause::exit_timed_out) style.limit = limits.exit_timeout;
   std::vector<std::string> lines = report_lines(story, style);
   if (job.parts.spec.inspect.report) {
-    for (std::string& line : usage_lines(story, style)) lines.push_back(std::move(line));
-    for (const std::string& line : slow_lines(story, style.text))
-      lines.push_back(fmt::format("{}: {}", story.tool, line));
+    for (const tools::Part& part : {usage_part(story), slow_part(story)}) {
+      for (const std::string& line : tools::lines_of(report_text(part, style.text, "")))
+        lines.push_back(fmt::format("{}: {}", story.tool, line));
+    }
   }
   for (const std::string& line : lines) job.output.say(line);
 }

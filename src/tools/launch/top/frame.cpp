@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "common/table.hpp"
+#include "common/report.hpp"
 #include "common/text.hpp"
 #include "launch/report/rank_words.hpp"
 #include "launch/report/wait_graph.hpp"
@@ -68,12 +68,8 @@ int urgency(const WaitGraph& graph, const Why& found, const std::vector<RankRate
 }
 
 std::string awaited_text(const WaitGraph& graph, std::size_t index) {
-  std::vector<int> awaited;
-  for (const WaitEdge& edge : graph.edges()) {
-    if (edge.from == index) awaited.push_back(graph.rank(edge.to).rank);
-  }
+  const std::vector<int> awaited = graph.awaited_by(index);
   if (awaited.empty()) return "";
-  std::ranges::sort(awaited);
   return awaited.size() == 1 ? fmt::to_string(awaited.front()) : fmt::format("{} ranks", awaited.size());
 }
 
@@ -110,11 +106,12 @@ class RankTable {
   std::vector<std::string> lines(const std::vector<std::size_t>& ranks) {
     make(ranks);
     tools::Style style{.utf8 = options_.style.utf8, .columns = options_.columns};
-    std::vector<std::string> lines = tools::lines_of(tools::render_table(table_, style));
+    const tools::Part part{.tables = {std::move(table_)}};
+    std::vector<std::string> lines = tools::lines_of(report_text(part, style));
     const bool fits =
         std::ranges::all_of(lines, [&](const auto& line) { return tools::columns_of(line) <= options_.columns; });
     style.colour = options_.style.colour;
-    if (fits) return tools::lines_of(tools::render_table(table_, style));
+    if (fits) return tools::lines_of(report_text(part, style));
     for (std::string& line : lines) line = tools::cut(line, options_.columns);  // what has colours cannot be cut
     return lines;
   }
@@ -159,18 +156,11 @@ class RankTable {
     });
     add(ranks, "waits for", false, 5, [&](std::size_t i) { return plain(awaited_text(graph_, i)); });
     add(
-        ranks, "call", false, 0,
-        [&](std::size_t i) {
-          return plain(tools::one_line(call_text(rank(i), rates_[i].age.has_value()), !options_.style.utf8));
-        },
+        ranks, "call", false, 0, [&](std::size_t i) { return plain(call_text(rank(i), rates_[i].age.has_value())); },
         kLeastCallColumns);
-    add(ranks, "label", false, 7,
-        [&](std::size_t i) { return plain(tools::one_line(label_of(rank(i)), !options_.style.utf8)); });
+    add(ranks, "label", false, 7, [&](std::size_t i) { return plain(label_of(rank(i))); });
     add(
-        ranks, "group", false, 6,
-        [&](std::size_t i) {
-          return plain(rank(i).last ? tools::one_line(rank(i).last->group, !options_.style.utf8) : "");
-        },
+        ranks, "group", false, 6, [&](std::size_t i) { return plain(rank(i).last ? rank(i).last->group : ""); },
         kLeastGroupColumns);
     add(ranks, "calls/s", true, 12, number(&RankRates::calls, count_text));
     add(ranks, "wait", true, 13, number(&RankRates::waiting, share_text));
@@ -233,15 +223,10 @@ std::string states_text(const WaitGraph& graph, const std::vector<RankRates>& ra
 std::vector<std::string> head_of(const WaitGraph& graph, const Why& found, const std::vector<RankRates>& rates,
                                  const std::vector<std::size_t>& all, const FrameOptions& options) {
   const JobStory& story = graph.story();
-  const auto command = [&] {
-    std::vector<std::string> words = story.command_line;
-    if (!words.empty()) words.front().erase(0, words.front().rfind('/') + 1);
-    return tools::one_line(tools::shell_line(words), !options.style.utf8);
-  };
   const std::string hosts = story.nodes > 1 ? fmt::format(" on {} hosts", story.nodes) : "";
   std::string title = fmt::format("{}  {}{}  {}  {}", tools::one_line(story.job_id), tools::counted(all.size(), "rank"),
                                   hosts, tools::in_words(story.seconds), states_text(graph, rates, all));
-  const std::string words = command();
+  const std::string words = tools::one_line(command_of(story), !options.style.utf8);
   if (!words.empty() && tools::columns_of(title) + kColumnGap < options.columns) title += "  " + words;
   std::vector<std::string> lines = {std::string(tools::cut(title, options.columns))};
   const bool someone_is_missing = found.cause != Why::Cause::nothing && found.cause != Why::Cause::moves;

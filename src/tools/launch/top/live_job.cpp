@@ -32,11 +32,7 @@ constexpr double kLongWait = 1;
 bool is_page_over(const ControlPage& page) {
   bool all_ended = true;
   for (int i = 0; i < page.local_ranks(); ++i) all_ended = all_ended && page.record(i).has_ended();
-  if (all_ended) return true;
-  if (page.maker_lives()) return false;
-  const std::vector<RankActivity> all = page.activities();
-  return std::ranges::all_of(
-      all, [](const RankActivity& one) { return one.gone || one.state == RankActivity::State::finished; });
+  return all_ended || !lives(page);
 }
 
 double seconds_between(Clock::time_point from, Clock::time_point to) {
