@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <exception>
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,8 +16,8 @@
 #include "colbench/commands/options.hpp"
 #include "colbench/measuring.hpp"
 #include "common/command_line.hpp"
-#include "common/exit_codes.hpp"
 #include "common/gone.hpp"
+#include "common/guarded.hpp"
 #include "common/write_file.hpp"
 #include "launch/processes/descriptors.hpp"
 #include "launch/processes/signals.hpp"
@@ -130,35 +130,8 @@ const Named& command_of(std::vector<std::string>& arguments) {
   return kMeasure;
 }
 
-// What `work` throws is said in one line, and becomes an exit code.
-template <class Work>
-int guarded(Work work) {
-  const auto say = [](std::string_view text) { print_error(fmt::format("colbench: {}\n", text)); };
-  try {
-    return work();
-  } catch (const col::tools::UsageError& error) {
-    print_error(col::tools::usage_line("colbench", error.what()) + "\n");
-    return exit_code::kUsage;
-  } catch (const Unavailable& why) {
-    say(fmt::format("skipped: {}; leave --backend and --device out to measure what there is", why.what()));
-    return exit_code::kSkipped;
-  } catch (const col::tools::OutputClosed& error) {
-    say(error.what());
-    return error.exit_code(exit_code::kUsage);
-  } catch (const col::tools::WriteError& error) {
-    say(error.what());
-    return exit_code::kUsage;
-  } catch (const col::Error& error) {  // the environment contradicts itself, or the ranks do not meet
-    say(error.what());
-    const bool asked_wrongly = error.code() == col::ErrorCode::invalid_argument ||
-                               error.code() == col::ErrorCode::io;  // a file that the environment names
-    return asked_wrongly                             ? exit_code::kUsage
-           : error.code() == col::ErrorCode::timeout ? exit_code::kRankTimeout
-                                                     : exit_code::kRankDied;
-  } catch (const std::exception& error) {
-    say(error.what());
-    return exit_code::kRankDied;
-  }
+int guarded(const std::function<int()>& work) {
+  return col::tools::guarded({.tool = "colbench", .failure = exit_code::kRankDied, .has_ranks = true}, work);
 }
 
 int run(std::vector<std::string> arguments, std::span<char> title) {

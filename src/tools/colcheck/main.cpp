@@ -30,8 +30,8 @@
 #include "colcheck/run.hpp"
 #include "colcheck/selftest/agreement.hpp"
 #include "colcheck/selftest/self_test.hpp"
-#include "common/exit_codes.hpp"
 #include "common/gpu.hpp"
+#include "common/guarded.hpp"
 #include "common/screen.hpp"
 #include "common/text.hpp"
 #include "common/write_file.hpp"
@@ -237,15 +237,9 @@ int run(const std::vector<std::string>& arguments, std::span<char> title) {
   if (!spawned) {
     check_report_paths(options);
     check_requirements(options);
-    if (is_about_gpus(options)) {
-      const std::string why = tools::why_no_gpus();
-      if (!why.empty()) {
-        std::fprintf(stderr,
-                     "colcheck: skipped: no CUDA device can be checked: %s; leave --device out to check the rest\n",
-                     why.c_str());
-        return tools::exit_code::kSkipped;
-      }
-    }
+    if (const std::string why = is_about_gpus(options) ? tools::why_no_gpus() : ""; !why.empty())
+      throw tools::ToolError(tools::exit_code::kSkipped,
+                             "skipped: no CUDA device can be checked: {}; leave --device out to check the rest", why);
   }
   ::unsetenv("COL_ERROR_FILE");  // a launcher would report the last error that a case provoked as the cause of the end
   Context& context = Context::current();
@@ -272,25 +266,12 @@ int run(const std::vector<std::string>& arguments, std::span<char> title) {
 }  // namespace col::colcheck
 
 int main(int argc, char** argv) {
-  using namespace col::colcheck;
-  namespace exit_code = col::tools::exit_code;
+  using namespace col;
+  namespace exit_code = tools::exit_code;
   if (argc < 1) return exit_code::kUsage;
-  col::launch::ensure_standard_descriptors();
-  try {
-    return run({argv + 1, argv + argc}, {argv[0], argv[argc - 1] + std::strlen(argv[argc - 1]) + 1});
-  } catch (const UsageError& error) {
-    std::fprintf(stderr, "%s\n", col::tools::usage_line("colcheck", error.what()).c_str());
-    return exit_code::kUsage;
-  } catch (const col::tools::OutputClosed& error) {
-    std::fprintf(stderr, "colcheck: %s\n", error.what());
-    return error.exit_code(exit_code::kUsage);
-  } catch (const col::Error& error) {  // the environment contradicts itself, or the ranks do not meet
-    std::fprintf(stderr, "colcheck: %s\n", error.what());
-    return error.code() == col::ErrorCode::invalid_argument ? exit_code::kUsage
-           : error.code() == col::ErrorCode::timeout        ? exit_code::kRankTimeout
-                                                            : exit_code::kRankDied;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "colcheck: %s\n", error.what());
-    return exit_code::kRankDied;
-  }
+  launch::ensure_standard_descriptors();
+  const std::span<char> title(argv[0], argv[argc - 1] + std::strlen(argv[argc - 1]) + 1);
+  return tools::guarded({.tool = "colcheck", .failure = exit_code::kRankDied, .has_ranks = true}, [&] {
+    return colcheck::run({argv + 1, argv + argc}, title);
+  });
 }

@@ -37,14 +37,13 @@ void Progress::end(const CaseResult& result) {
 }
 
 void Progress::draw() {
-  const Clock::time_point now = now_();
-  if (!line_.usable() || (drawn_ != Clock::time_point() && now - drawn_ < kInterval)) return;
-  drawn_ = now;
-  advance_.elapsed = std::chrono::duration_cast<std::chrono::seconds>(now - started_);
-  // The one that is running is not done.
-  advance_.done = std::max(ended_, begun_ > 0 ? begun_ - 1 : 0);
-  if (advance_.total > 0) advance_.done = std::min(advance_.done, advance_.total);
-  line_.draw(progress_line(advance_, line_.width(), utf8_));
+  line_.draw([this](std::chrono::seconds elapsed, std::size_t width) {
+    advance_.elapsed = elapsed;
+    // The one that is running is not done.
+    advance_.done = std::max(ended_, begun_ > 0 ? begun_ - 1 : 0);
+    if (advance_.total > 0) advance_.done = std::min(advance_.done, advance_.total);
+    return progress_line(advance_, width, utf8_);
+  });
 }
 
 }  // namespace col::colcheck

@@ -8,7 +8,6 @@
 #include "colcheck/engine/case.hpp"
 #include "colcheck/report/results.hpp"
 #include "common/status_line.hpp"
-#include "core/clock/clock.hpp"
 
 namespace col::colcheck {
 
@@ -27,16 +26,15 @@ std::string activity_of(const Case& c);
 // shortened first.
 std::string progress_line(const Advance& advance, std::size_t width, bool utf8);
 
-// Draws the line, and draws it again in place, at most ten times a second. Not thread safe. Never blocks: if the
-// terminal accepts nothing, or is gone, the line is not drawn.
+// Draws the line, and draws it again in place. Not thread safe. Never blocks: if the terminal accepts nothing, or is
+// gone, the line is not drawn.
 class Progress {
  public:
-  using Clock = core::Clock;
-  static constexpr std::chrono::milliseconds kInterval{100};
+  using Clock = tools::PacedLine::Clock;
 
   // Draws on `fd`, which belongs to the caller and has `width` columns. Draws nothing if it is -1.
   Progress(int fd, int width, bool utf8 = true, Clock::time_point (*now)() = &Clock::now)
-      : line_(fd, width), utf8_(utf8), now_(now), started_(now()) {}
+      : line_(fd, width, now), utf8_(utf8) {}
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
@@ -51,11 +49,8 @@ class Progress {
  private:
   void draw();
 
-  tools::StatusLine line_;
+  tools::PacedLine line_;
   bool utf8_;
-  Clock::time_point (*now_)();
-  Clock::time_point started_;
-  Clock::time_point drawn_ = {};
   std::size_t begun_ = 0, ended_ = 0;
   Advance advance_;
 };

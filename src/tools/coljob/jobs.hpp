@@ -2,11 +2,12 @@
 #pragma once
 
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <col/job.hpp>
+
+#include "common/guarded.hpp"
 
 namespace col::coljob {
 
@@ -19,9 +20,9 @@ struct FoundJob {
 };
 
 // There is no such job, or it cannot be looked into.
-class NoJob : public std::runtime_error {
+class NoJob : public tools::ToolError {
  public:
-  using std::runtime_error::runtime_error;
+  explicit NoJob(const std::string& what) : ToolError(tools::exit_code::kNoJob, what) {}
 };
 
 // In these directories and in $TMPDIR, else /tmp. Directories and pages of others are passed over.

@@ -6,14 +6,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "colrun/options.hpp"
-#include "common/command_line.hpp"
-#include "common/exit_codes.hpp"
+#include "common/guarded.hpp"
 #include "common/write_file.hpp"
 #include "launch/job/job_result.hpp"
 #include "launch/launch.hpp"
@@ -67,16 +65,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return argc > 0 ? run(argc, argv) : col::tools::exit_code::kUsage;
-  } catch (const col::colrun::UsageError& error) {
-    std::fprintf(stderr, "%s\n", col::tools::usage_line("colrun", error.what()).c_str());
-    return col::tools::exit_code::kUsage;
-  } catch (const col::tools::OutputClosed& error) {
-    std::fprintf(stderr, "colrun: %s\n", error.what());
-    return error.exit_code(col::tools::exit_code::kLauncher);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "colrun: %s\n", error.what());
-    return col::tools::exit_code::kLauncher;
-  }
+  if (argc < 1) return col::tools::exit_code::kUsage;
+  constexpr int kFailure = col::tools::exit_code::kLauncher;
+  return col::tools::guarded({.tool = "colrun", .failure = kFailure, .unwritten = kFailure},
+                             [&] { return run(argc, argv); });
 }

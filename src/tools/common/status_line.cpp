@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "common/text.hpp"
-#include "core/clock/clock.hpp"
 
 namespace col::tools {
 namespace {
@@ -44,6 +43,14 @@ void StatusLine::clear() {
 void StatusLine::clear_any(int fd) {
   StatusLine line(fd, 0);
   line.shown_ = fd >= 0;
+}
+
+void PacedLine::draw(const std::function<std::string(std::chrono::seconds, std::size_t)>& text) {
+  constexpr std::chrono::milliseconds kInterval{100};
+  const Clock::time_point now = now_();
+  if (!line_.usable() || (drawn_ != Clock::time_point() && now - drawn_ < kInterval)) return;
+  drawn_ = now;
+  line_.draw(text(std::chrono::duration_cast<std::chrono::seconds>(now - started_), line_.width()));
 }
 
 bool StatusLine::write(const std::string& text) {

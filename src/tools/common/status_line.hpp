@@ -3,8 +3,11 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
+
+#include "core/clock/clock.hpp"
 
 namespace col::tools {
 
@@ -39,6 +42,26 @@ class StatusLine {
   int fd_;
   int width_;
   bool shown_ = false;
+};
+
+// Such a line that tells how far something has come. Drawn at most ten times a second.
+class PacedLine {
+ public:
+  using Clock = core::Clock;
+
+  // As StatusLine. Before this moment by `ago`, it has begun.
+  PacedLine(int fd, int width, Clock::time_point (*now)(), Clock::duration ago = {})
+      : line_(fd, width), now_(now), started_(now() - ago) {}
+
+  // Draws what `text` makes of the time since the begin, in so many columns, if it is time to.
+  void draw(const std::function<std::string(std::chrono::seconds elapsed, std::size_t width)>& text);
+  void clear() { line_.clear(); }
+
+ private:
+  StatusLine line_;
+  Clock::time_point (*now_)();
+  Clock::time_point started_;
+  Clock::time_point drawn_ = {};
 };
 
 }  // namespace col::tools

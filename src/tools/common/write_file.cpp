@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -118,6 +119,7 @@ int OutputClosed::exit_code(int otherwise) const noexcept {
 }
 
 void print(std::string_view text) {
+  ::signal(SIGPIPE, SIG_IGN);  // the reader may leave; that is an error with a text
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
   const int error = errno;
   struct stat status {};

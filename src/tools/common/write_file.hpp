@@ -24,7 +24,7 @@ class OutputClosed : public WriteError {
   bool reader_is_gone_;
 };
 
-// Prints all of `text` to stdout at once. Throws OutputClosed.
+// Prints all of `text` to stdout at once. From then on, SIGPIPE is ignored. Throws OutputClosed.
 void print(std::string_view text);
 
 // Makes `path` a file with this content. It is first written beside `path` under another name. Until it is complete,

@@ -36,7 +36,6 @@ std::string with_sentences_wrapped(std::string_view text, std::size_t columns) {
 }
 
 void print(const std::string& text) {
-  ::signal(SIGPIPE, SIG_IGN);  // the reader may leave; that is an error with a text
   const auto columns = tools::stdout_columns();
   tools::print(columns ? with_sentences_wrapped(text, *columns) : text);
 }

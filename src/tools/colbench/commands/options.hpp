@@ -3,22 +3,24 @@
 
 #include <functional>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "colbench/cell/method.hpp"
 #include "common/command_line.hpp"
+#include "common/guarded.hpp"
 #include "common/option_readers.hpp"
 
 namespace col::colbench {
 
 using tools::UsageError;
 
-// This machine cannot do what was requested; what() says why. Exit code 77.
-class Unavailable : public std::runtime_error {
+// This machine cannot do what was requested.
+class Unavailable : public tools::ToolError {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Unavailable(const std::string& why)
+      : ToolError(tools::exit_code::kSkipped, "skipped: {}; leave --backend and --device out to measure what there is",
+                  why) {}
 };
 
 // Where results go, in addition to the terminal; empty: nowhere.

@@ -25,11 +25,10 @@ std::string progress_line(const Advance& advance, std::size_t width, bool utf8) 
 }
 
 void Progress::show(Advance advance) {
-  const Clock::time_point now = now_();
-  if (!line_.usable() || (drawn_ != Clock::time_point() && now - drawn_ < kInterval)) return;
-  drawn_ = now;
-  advance.elapsed = std::chrono::duration_cast<std::chrono::seconds>(now - started_);
-  line_.draw(progress_line(advance, line_.width(), utf8_));
+  line_.draw([&](std::chrono::seconds elapsed, std::size_t width) {
+    advance.elapsed = elapsed;
+    return progress_line(advance, width, utf8_);
+  });
 }
 
 }  // namespace col::colbench

@@ -7,7 +7,6 @@
 
 #include "colbench/cell/cell.hpp"
 #include "common/status_line.hpp"
-#include "core/clock/clock.hpp"
 
 namespace col::colbench {
 
@@ -25,17 +24,16 @@ std::string activity_of(const CellSpec& spec);
 // shortened first. Pure.
 std::string progress_line(const Advance& advance, std::size_t width, bool utf8);
 
-// Draws the line, and draws it again in place, at most ten times a second. Not thread safe. Never blocks: if the
-// terminal accepts nothing, or is gone, the line is not drawn.
+// Draws the line, and draws it again in place. Not thread safe. Never blocks: if the terminal accepts nothing, or is
+// gone, the line is not drawn.
 class Progress {
  public:
-  using Clock = core::Clock;
-  static constexpr std::chrono::milliseconds kInterval{100};
+  using Clock = tools::PacedLine::Clock;
 
   // On `fd`, which stays the caller's and has `width` columns. Draws nothing when there is no such thing: -1. `ago`:
   // before this moment the run has begun.
   Progress(int fd, int width, bool utf8 = true, Clock::time_point (*now)() = &Clock::now, Clock::duration ago = {})
-      : line_(fd, width), utf8_(utf8), now_(now), started_(now() - ago) {}
+      : line_(fd, width, now, ago), utf8_(utf8) {}
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
@@ -43,11 +41,8 @@ class Progress {
   void show(Advance advance);
 
  private:
-  tools::StatusLine line_;
+  tools::PacedLine line_;
   bool utf8_;
-  Clock::time_point (*now_)();
-  Clock::time_point started_;
-  Clock::time_point drawn_ = {};
 };
 
 }  // namespace col::colbench

@@ -241,7 +241,7 @@ void StackTaker::finish(Child& child) {
   if (child.way == Way::proc) {
     stack.source = "/proc";
     for (std::string_view rest = child.text; rest.find('\n') != std::string_view::npos;)
-      stack.lines.emplace_back(launch::take(rest, '\n'));
+      stack.lines.emplace_back(tools::take(rest, '\n'));
   } else {
     stack.source = child.way == Way::gdb ? "gdb" : "eu-stack";
     stack.lines = trim_stack(child.text, options_.most_lines);
