@@ -14,7 +14,12 @@ ray.util.collective: see col.ray. docs/python.md has more.
 
 import atexit
 
-from . import _col
+try:
+    from . import _col
+except ImportError as error:
+    from .why_not import reason
+
+    raise ImportError(reason(error)) from None
 from ._col import (
     Context, Group, Message, Op, PreparedCall, StoreServer, Work, alloc, finalize, init, premul_sum, user_op, wait_all, wait_any,
 )
