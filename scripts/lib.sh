@@ -59,6 +59,20 @@ install_packages() {
     die "apt-get could not install: $missing"
 }
 
+# add_copyrights FOLDER PACKAGE_OR_FILE…: what the distribution says of who wrote each and on which terms, as FOLDER/PACKAGE/copyright.
+# Licenses ask for it where a file, or what was compiled in from headers, is passed on.
+add_copyrights() {
+  local folder=$1 word package
+  for word in "${@:2}"; do
+    package=$word
+    if [ -e "$word" ]; then
+      package=$(dpkg-query -S "*/$(basename "$(realpath "$word")")" 2>/dev/null | head -n 1 | cut -d: -f1) || continue
+    fi
+    [ ! -f "/usr/share/doc/$package/copyright" ] ||
+      install -D -m 644 "/usr/share/doc/$package/copyright" "$folder/$package/copyright"
+  done
+}
+
 # make_python DIR: a virtual environment over the distribution's Python, which has torch, with python_packages. One that stands
 # gets those that it has not: DIR/has lists them.
 make_python() {

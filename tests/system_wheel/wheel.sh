@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The wheel brings along what it needs: it is installed into an environment that has nothing else, and used from another folder.
+# usage: wheel.sh [OPTION of scripts/dev wheel]…
 set -euo pipefail
 : "${ROOT:?of the sources}" "${BUILD:?}" "${PYTHON:?}"
 work=$(mktemp -d "${TMPDIR:-/tmp}/col-wheel-XXXXXX")
@@ -15,19 +16,33 @@ if missing:
     sys.exit(f"skipped: {sys.executable} has no {', '.join(missing)}")
 PY
 
-"$ROOT/scripts/dev" wheel --no-install --python "$PYTHON" --objects "$BUILD" "$work" >"$work/log" 2>&1 ||
+"$ROOT/scripts/dev" wheel --no-install --python "$PYTHON" --objects "$BUILD" "$@" "$work" >"$work/log" 2>&1 ||
   fail "scripts/dev wheel: $(tail -n 50 "$work/log")"
 tail -n 3 "$work/log"
 wheel=$(echo "$work"/libcol-*.whl)
 [ -f "$wheel" ] || fail "not one wheel: $wheel"
 grep -q "^$wheel: .* MB, libcol " "$work/log" || fail "it does not say what it has made"
 case $wheel in *-linux_*) fail "it needs libraries of this distribution: $wheel" ;; esac
+"$PYTHON" "$ROOT/scripts/wheel-symbols" "$wheel" || fail "it asks for more than its tag says (above)"
+# Without the sources of Gloo, it has the distribution's, which asks for more on Debian 12; what is made there asks for no more.
+hidden=yes
+expected='^What asks for more than glibc 2.34:'
+if grep -q '^So the wheel brings' "$work/log"; then
+  hidden=
+  expected+='|^libcol\.libs/libgloo'
+  grep -m 1 '^hidden-gloo: ' "$work/log"
+fi
+if grep -q '^VERSION_ID="12"' /etc/os-release &&
+  sed -n '/^What asks for more than glibc 2.34:/,$p' "$work/log" | grep -vE "$expected"; then
+  fail "it asks for more than glibc 2.34 (above)"
+fi
 
 # No file lies where another package's could; what has to be there is.
 "$PYTHON" - "$wheel" <<'PY' || fail "its files (above)"
-import re, sys, zipfile
+import json, re, sys, zipfile
 
-entries = zipfile.ZipFile(sys.argv[1]).infolist()
+archive = zipfile.ZipFile(sys.argv[1])
+entries = archive.infolist()
 names = [entry.filename for entry in entries]
 # The libraries of the distribution only.
 doubled = [name for name in names if re.match(r"libcol\.libs/libcol", name)]
@@ -35,13 +50,22 @@ outside = [name for name in names if not re.match(r"(col|libcol\.libs|libcol-[^/
 wanted = ["__init__.py", "_col.pyi", "py.typed", "run.py", "bin/colrun", "bin/colbench", "bin/colcheck", "lib/libcol.so",
           "share/col/selection.json", "ray/__init__.py", "strategies/__init__.py", "torch/__init__.py", "launch/rank.py", "testing/session.py", "../pytest_col.py"]
 missing = [name for name in wanted if ("col/" + name).replace("col/../", "") not in names]
+# The licenses of what it was made of, and of the packages whose libraries it passes on, by auditwheel's list.
+licensed = {match[1] for match in (re.search(r"\.dist-info/licenses/third_party/([^/]+)/copyright$", name) for name in names) if match}
+[bill] = [name for name in names if name.endswith(".dist-info/sboms/auditwheel.cdx.json")]
+passed_on = {part["name"] for part in json.loads(archive.read(bill))["components"]} - {"libcol"}
+missing += {"libcli11-dev", "nlohmann-json3-dev", "libstdc++6", "nanobind", "robin_map", *passed_on} - licensed
+if "col/lib/libcol_gloo.so" in names and not {"gloo", "libgloo0"} & licensed:
+    missing.append("Gloo's license")
 module = [entry.file_size for entry in entries if re.match(r"col/_col\..*so$", entry.filename)]
 links = [entry.filename for entry in entries if entry.external_attr >> 28 == 0o12]
 print("outside:", outside, "doubled:", doubled, "missing:", missing, "module:", module, "links:", links)
 sys.exit(bool(outside or doubled or missing or links) or len(module) != 1 or module[0] > 1_000_000)
 PY
 
+environment_files() { find "$work/environment" -name __pycache__ -prune -o -print | sort; }
 "$PYTHON" -m venv "$work/environment"
+environment_files >"$work/before"
 "$work/environment/bin/pip" install --quiet --no-index --disable-pip-version-check "$wheel"
 mkdir "$work/elsewhere"
 cd "$work/elsewhere"
@@ -71,6 +95,11 @@ for object in $objects; do
     grep -vE '/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so\.[0-9]+$' || true)
   [ -z "$outside" ] || fail "$object needs $outside"
 done
+
+# Gloo is inside, and nobody sees it.
+if [ -n "$hidden" ] && [ -e "$package/lib/libcol_gloo.so" ] && nm -D "$package/lib/libcol_gloo.so" | grep 'N4gloo'; then
+  fail "names of Gloo are not hidden (above)"
+fi
 
 # torch looks here for the backend that a program names.
 in_environment python - <<'PY' || fail "the entry points (above)"
@@ -162,7 +191,22 @@ else
   echo "not tried beside torch: $(tail -n 1 err)"
 fi
 
+# Another libcol that the linker is shown first is not taken; a libcrypto that is none is named.
+mkdir "$work/first"
+gcc -shared -o "$work/first/libcol.so" -xc /dev/null
+: >"$work/first/libcrypto.so.3"
+expect_code 0 in_environment env LD_LIBRARY_PATH="$work/first" colcheck --version
+expect_code 0 in_environment env LD_LIBRARY_PATH="$work/first" python -c 'import col; col.init(); col.finalize()'
+expect_code 1 in_environment env LD_LIBRARY_PATH="$work/first" python -c 'import col; col.StoreServer(token="of some length, and secret")'
+grep -q 'Unavailable: unavailable: libcrypto.so.3 of OpenSSL, .* cannot be loaded (.*); install it (Debian: libssl3)$' out ||
+  fail "without libcrypto it says: $(cat out)"
+
 # A package that lacks its programs says so.
 mv "$package/bin/colrun" .
 expect_code 127 in_environment python -m col.run -n 1 true
 grep -q "^colrun: cannot run '$package/bin/colrun': " out || fail "it says something else: $(cat out)"
+
+# Nothing of it stays: programs' scripts, the plug-in, what Python has compiled.
+mv colrun "$package/bin/"
+in_environment pip uninstall --quiet --yes --disable-pip-version-check libcol
+environment_files | diff "$work/before" - || fail "pip uninstall leaves files (above)"

@@ -167,7 +167,7 @@ void Picture::arrow(const drawing::Message& message) {
   const Look& look = look_of(message.payload);
   const double x1 = begin_[message.round + 1] - kInset - 7, y1 = lane(message.to);
   const double x0 = x1 - kArrow, y0 = lane(message.from);
-  const double length = std::max(1.0, std::hypot(x1 - x0, y1 - y0));
+  const double length = std::max(1.0, std::sqrt((x1 - x0) * (x1 - x0) + (y1 - y0) * (y1 - y0)));
   const double dx = (x1 - x0) / length, dy = (y1 - y0) / length;  // the arrow's direction
   constexpr double kHead = 9, kHalf = 3.6;
   const double bx = x1 - kHead * dx, by = y1 - kHead * dy;
