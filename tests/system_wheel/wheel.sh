@@ -54,7 +54,7 @@ missing = [name for name in wanted if ("col/" + name).replace("col/../", "") not
 licensed = {match[1] for match in (re.search(r"\.dist-info/licenses/third_party/([^/]+)/copyright$", name) for name in names) if match}
 [bill] = [name for name in names if name.endswith(".dist-info/sboms/auditwheel.cdx.json")]
 passed_on = {part["name"] for part in json.loads(archive.read(bill))["components"]} - {"libcol"}
-missing += {"libcli11-dev", "nlohmann-json3-dev", "libstdc++6", "nanobind", "robin_map", *passed_on} - licensed
+missing += {"libcli11-dev", "nlohmann-json3-dev", "nanobind", "robin_map", *passed_on} - licensed
 if "col/lib/libcol_gloo.so" in names and not {"gloo", "libgloo0"} & licensed:
     missing.append("Gloo's license")
 module = [entry.file_size for entry in entries if re.match(r"col/_col\..*so$", entry.filename)]
