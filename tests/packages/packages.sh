@@ -5,31 +5,12 @@
 # usage: packages.sh [--root FOLDER] [OPTION of scripts/dev package and tarball]…
 #   --root FOLDER   a root that debootstrap has made, with g++, cmake, make, meson and pkg-config; it is copied, not changed
 set -euo pipefail
-source_dir=$(cd "$(dirname "$0")/../.." && pwd)
+. "$(dirname "$0")/bare_root.sh"
 bare=
 [ "${1:-}" != --root ] || { bare=$(realpath "${2:?--root needs a folder}"); shift 2; }
-fail() { echo "FAILED: $*" >&2; exit 1; }
-[ "$(id -u)" = 0 ] || fail "run it as root"
-command -v debootstrap >/dev/null || fail "debootstrap is not installed: apt-get install debootstrap"
-
-work=$(mktemp -d "${TMPDIR:-/tmp}/col-packages-XXXXXX")
-trap 'rm -rf --one-file-system "$work"' EXIT
-root=$work/root
 "$source_dir/scripts/dev" package --no-install "$@" "$work/packages"
 "$source_dir/scripts/dev" tarball --no-install "$@" "$work/col.tar.gz"
-if [ -n "$bare" ]; then
-  cp -a "$bare" "$root"
-else
-  debootstrap --variant=minbase --include=g++,cmake,make,meson,pkg-config "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" >"$work/log" ||
-    fail "debootstrap: $(tail "$work/log")"
-fi
-cp /etc/resolv.conf "$root/etc/resolv.conf"
-
-# in_root COMMAND…: with mounts that end with it, and nothing of our environment.
-in_root() {
-  unshare -m sh -c 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" /usr/bin/env -i \
-    PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive timeout 600 "$@"' "$root" "$@"
-}
+bare_root "$bare" g++,cmake,make,meson,pkg-config
 # says_sum RANKS SCRIPT: what a shell says there.
 says_sum() {
   local ranks=$1 rank
