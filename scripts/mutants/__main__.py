@@ -17,7 +17,7 @@ tests/mutants.log has a line for what became of each; a later call goes on behin
 After a change: find, build, map, and `run --again`, which begins a new chapter of the log, for all that died in the first one. It needs
 root, as each test runs in namespaces of its own.
 """
-import argparse, os, pathlib, sys, time
+import argparse, concurrent.futures, os, pathlib, sys, time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -43,6 +43,7 @@ def parse():
     mapping.add_argument("--suite", choices=["unit", "conformance", "system"], help="of this suite alone; default: the core of all three")
     running = add("run")
     running.add_argument("--again", action="store_true", help="begins a new chapter of the log")
+    running.add_argument("--jobs", type=int, default=1, help="mutants at a time; default: 1")
     running.add_argument("--only", metavar="ROOM|NUMBER", help="those of a room, or one")
     for command in (mapping, running):
         command.add_argument("--minutes", type=float, default=1e9, help="begins nothing new after so many")
@@ -135,10 +136,18 @@ def run(arguments):
         sys.exit("it is not known which tests come to which mutants: run scripts/dev mutants map")
     if arguments.again:
         log.begin_again()
-    while is_time() and (mutant := fates.next_to_run(mutants, log, arguments.only)):
-        before = log.chapters[0].get(mutant.number)
-        killer = before.test if before and before.result == "died" else ""
-        log.add(mutant.number, trial.try_mutant(mutant.number, all_tests, known, FOLDER, killer))
+    under_way = {}
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        while True:
+            while len(under_way) < arguments.jobs and is_time():
+                number = fates.next_to_run(mutants, log, arguments.only, under_way.values())
+                if number is None:
+                    break
+                under_way[pool.submit(trial.try_mutant, number, all_tests, known, FOLDER, log.killer(number))] = number
+            if not under_way:
+                break
+            for done in concurrent.futures.wait(under_way, return_when="FIRST_COMPLETED").done:
+                log.add(under_way.pop(done), done.result())
 
 
 def report(_):

@@ -94,6 +94,11 @@ class Log:
             print(line, file=log)
         print(line, flush=True)
 
+    def killer(self, number):
+        """The test that it died by in the first chapter."""
+        fate = self.chapters[0].get(number)
+        return fate.test if fate and fate.result == "died" else ""
+
     def is_first(self):
         return len(self.chapters) == 1
 
@@ -126,9 +131,10 @@ def died(chapter, mutant):
     return mutant.number in chapter and chapter[mutant.number].result == "died"
 
 
-def next_to_run(mutants, log, only):
-    """All rooms get on alike."""
-    left = [mutant for mutant in to_run(mutants, log) if mutant.number not in log.chapters[-1]]
-    left = [mutant for mutant in left if not only or only in (mutant.room, str(mutant.number))]
-    done = collections.Counter(mutant.room for mutant in to_run(mutants, log) if mutant.number in log.chapters[-1])
-    return min(left, key=lambda mutant: (done[mutant.room], mutant.number), default=None)
+def next_to_run(mutants, log, only=None, under_way=()):
+    """The number of one of a room that has got less far than others, or None."""
+    chosen = to_run(mutants, log)
+    is_taken = lambda mutant: mutant.number in log.chapters[-1] or mutant.number in under_way
+    taken = collections.Counter(mutant.room for mutant in chosen if is_taken(mutant))
+    left = [mutant for mutant in chosen if not is_taken(mutant) and (not only or only in (mutant.room, str(mutant.number)))]
+    return min(left, key=lambda mutant: (taken[mutant.room], mutant.number)).number if left else None

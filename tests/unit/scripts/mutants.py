@@ -189,12 +189,13 @@ class Mutants(unittest.TestCase):
             self.log_path.write_text("".join(lines))
 
         log.write = write
-        self.assertEqual([fates.next_to_run(many, log, only).number for only in (None, "b", "104")], [1, 101, 104])
+        self.assertEqual([fates.next_to_run(many, log, only) for only in (None, "b", "104")], [1, 101, 104])
         for number in range(1, fates.WANTED + 1):
             log.add(number, fates.Fate("lived" if number == 2 else "died", 3, "unit/one test"))
         log.add(101, fates.Fate("died", 3, "unit/one"))
         # The next of its kind, a bound or an exit, takes the place of the one that lived; rooms get on alike.
-        self.assertEqual([fates.next_to_run(many, log, only).number for only in ("a", None)], [fates.WANTED + 2, 102])
+        self.assertEqual([fates.next_to_run(many, log, only) for only in ("a", None)], [fates.WANTED + 2, 102])
+        self.assertEqual(fates.next_to_run(many, log, None, [102]), 103)
         again = fates.Log(self.folder, self.log_path)
         self.assertEqual(again.chapters, log.chapters)
         again.write = log.write
