@@ -80,7 +80,7 @@ def choices(source, function):
 
 
 def back_to_start(source, place, limit):
-    start = re.compile(r"(?:(?: =| \+=|\breturn| <<|[,;:?])\s|!)$")
+    start = re.compile(r"(?: =| \+=|\breturn| <<|[,;:?])\s$")
     end = place
     while place > limit:
         if source.mask[place - 1] in ")]}":

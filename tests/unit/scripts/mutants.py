@@ -19,7 +19,7 @@ int Toy::sum(const int* values, int count) {
     total += values[i];
   }
   const char* const words = "if (count > 1) return;";
-  return words[0] == 'i' ? total : 0;
+  return words[0] != 'j' ? total : 0;
 }
 """
 FLAG = """
@@ -101,7 +101,7 @@ class Mutants(unittest.TestCase):
         for kind, function, text, _ in self.named:
             texts[kind, function].append(text)
         self.assertEqual(texts, {
-            ("condition", "Toy::sum"): ["if (values[i] < 0)", "words[0] == 'i' ?"],
+            ("condition", "Toy::sum"): ["if (values[i] < 0)", "words[0] != 'j' ?"],
             ("bound", "Toy::sum"): ["i < count", "values[i] < 0"],
             ("exit", "Toy::sum"): ["if (values[i] < 0) continue;"],
             ("effect", "Toy::sum"): ["total += values[i];"],
