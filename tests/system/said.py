@@ -62,6 +62,13 @@ def check_help(program):
     assert piped["--help"].stdout.count("\n") <= 24, program
 
 
+def check_closed(tool, program):
+    for option in "--help", "--help-all", "--version":
+        said = run("sh", "-c", 'exec "$0" "$1" >&-', program, option)
+        assert said.returncode not in (0, -signal.SIGPIPE) and said.stderr.startswith(f"{tool}: cannot write to stdout: "), (option, said)
+        assert said.stderr.count("\n") == 1, said
+
+
 def check_said(tool, program):
     command = [program, *RUNS[tool]]
     plain = run(*command)
@@ -98,4 +105,6 @@ def check_said(tool, program):
 
 for name, path in TOOLS.items():
     check_help(path)
+    if name != "colbench":  # which has replaced what is closed before it knows its command
+        check_closed(name, path)
     check_said(name, path)

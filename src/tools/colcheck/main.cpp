@@ -226,10 +226,12 @@ bool is_about_gpus(const Options& options) {
 int run(const std::vector<std::string>& arguments, std::span<char> title) {
   if (arguments.size() == 2 && arguments[0] == "--fault-rank") return fault_rank_main(arguments[1]);
   const Request request = parse_command_line(arguments);
+  // Before closed descriptors are replaced: a text that nobody gets is an error.
   if (const auto* text = std::get_if<std::string>(&request)) {
     tools::print(*text);
     return tools::exit_code::kSuccess;
   }
+  launch::ensure_standard_descriptors();
   const Options& options = std::get<Options>(request);
   start_ranks_by(options.fault_start);
   // A rank of a job, whatever started it, or not a rank.
@@ -269,7 +271,6 @@ int main(int argc, char** argv) {
   using namespace col;
   namespace exit_code = tools::exit_code;
   if (argc < 1) return exit_code::kUsage;
-  launch::ensure_standard_descriptors();
   const std::span<char> title(argv[0], argv[argc - 1] + std::strlen(argv[argc - 1]) + 1);
   return tools::guarded({.tool = "colcheck", .failure = exit_code::kRankDied, .has_ranks = true}, [&] {
     return colcheck::run({argv + 1, argv + argc}, title);
