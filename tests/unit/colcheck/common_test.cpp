@@ -17,6 +17,7 @@
 #include "colcheck/options.hpp"
 #include "colcheck/report/tally.hpp"
 #include "common/ask_child.hpp"
+#include "common/guarded.hpp"
 #include "common/report.hpp"
 #include "common/text.hpp"
 #include "common/unique_fd.hpp"
@@ -195,6 +196,27 @@ TEST_CASE("tables: on a terminal no sentence is wider, and what a table holds is
   CHECK(report_text(part, {.columns = 12, .wraps = true}) ==
         "a\\x1b\n# one two\n  three\nn\n---\na b\n# n     all\n        of\\x1b\n        it\n"
         "# no room\n  here for\n  gone: a\n  wider\n  terminal,\n  or a pipe,\n  has them\n");
+}
+
+TEST_CASE("guard: each error has its exit code", "[colcheck]") {
+  using col::Error, col::ErrorCode;
+  namespace exit_code = tools::exit_code;
+  constexpr tools::Guard kPlain{.tool = "tool", .failure = 7, .unwritten = 8};
+  constexpr tools::Guard kRanks{.tool = "tool", .failure = exit_code::kRankDied, .has_ranks = true};
+  const auto code = [](const tools::Guard& guard, const auto& error) {
+    return tools::guarded(guard, [&]() -> int { throw error; });
+  };
+  CHECK(tools::guarded(kPlain, [] { return 3; }) == 3);
+  CHECK(code(kPlain, tools::UsageError("of the test")) == exit_code::kUsage);
+  CHECK(code(kPlain, tools::ToolError(77, "of the test: {}", 1)) == 77);
+  CHECK(code(kPlain, tools::WriteError("of the test")) == 8);
+  CHECK(code(kPlain, tools::OutputClosed(ENOSPC, false)) == 8);
+  CHECK(code(kPlain, tools::OutputClosed(EPIPE, true)) == exit_code::kOutputClosed);
+  CHECK(code(kPlain, std::runtime_error("of the test")) == 7);
+  CHECK(code(kPlain, Error(ErrorCode::timeout, "of the test")) == 7);
+  CHECK(code(kRanks, Error(ErrorCode::timeout, "of the test")) == exit_code::kRankTimeout);
+  CHECK(code(kRanks, Error(ErrorCode::invalid_argument, "of the test")) == exit_code::kUsage);
+  CHECK(code(kRanks, Error(ErrorCode::peer_lost, "of the test")) == exit_code::kRankDied);
 }
 
 TEST_CASE("facts: ranges of ranks, and nothing about what is not known", "[colcheck]") {

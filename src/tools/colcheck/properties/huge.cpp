@@ -142,12 +142,12 @@ bool all_agree(Group& group, bool self) {
 
 // ---- Values
 
-using Places = std::set<std::size_t>;
+using Indices = std::set<std::size_t>;
 
 // Where a vector of so many elements, in `blocks` blocks, is looked at.
-Places places_in(std::size_t count, int blocks) {
+Indices places_in(std::size_t count, int blocks) {
   constexpr std::size_t kStrides = 29;
-  Places places;
+  Indices places;
   const auto add_around = [&](std::size_t middle) {
     for (std::size_t i = middle > 3 ? middle - 3 : 0; i < middle + 4 && i < count; ++i) places.insert(i);
   };
@@ -198,8 +198,8 @@ class HugeCall {
 
  private:
   // Whatever went into the wrong place would be found here too.
-  Places places_to_look_at() const {
-    Places places = places_in(sides_.out, size_);
+  Indices places_to_look_at() const {
+    Indices places = places_in(sides_.out, size_);
     for (const std::size_t i : given_) {
       for (int r = 0; r < size_; ++r) {
         const std::size_t distance = static_cast<std::size_t>(r) * block_;
@@ -242,7 +242,7 @@ class HugeCall {
   const Sides sides_;
   const tools::ReferenceCall call_;
   const std::vector<tools::Segment> segments_;  // of the output; none of send_recv
-  const Places given_;
+  const Indices given_;
   const std::size_t block_;
   Mapping in_, out_;
 };

@@ -85,10 +85,10 @@ Finding run_threads(Rank& rank, const Case& c) {
 
 // Case::variant: what the first thread is inside of.
 enum Inside : std::uint64_t {
-  kCollective,  // a blocking collective
-  kReceive,     // recv
-  kWait,        // Work::wait() for a receive
-  kWaitFor,     // Work::wait_for()
+  kCollective,   // a blocking collective
+  kReceive,      // recv
+  kWait,         // Work::wait() for a receive
+  kWaitInSteps,  // Work::wait_for()
   kInsideCount
 };
 constexpr std::size_t kThreadCount = 257;
@@ -205,7 +205,7 @@ Finding run_one_group_two_threads(Rank& rank, const Case& c) {
   Work other = rank.rank() == 0 ? group.irecv(late, 1, {.tag = 7}) : Work();
   std::string problem;
   if (rank.rank() == 0) {
-    Work started = c.variant == kWait || c.variant == kWaitFor ? group.irecv(out, 1) : Work();
+    Work started = c.variant == kWait || c.variant == kWaitInSteps ? group.irecv(out, 1) : Work();
     std::atomic<bool> failed = false;
     std::exception_ptr failure;
     {

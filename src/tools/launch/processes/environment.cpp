@@ -42,11 +42,16 @@ std::optional<int> threads_in(std::string_view value) {
   return read.ec == std::errc() && threads > 0 ? std::optional(threads) : std::nullopt;
 }
 
+// "NAME=value", or "NAME". Asked of each variable for each rank: most are told by where their '=' is.
+bool is_named(std::string_view entry, std::string_view name) {
+  const std::size_t end = name.size();
+  return entry.size() >= end && (entry.size() == end || entry[end] == '=') && entry.compare(0, end, name) == 0;
+}
+
 // Replaces what `variables` has of that name.
 void put(std::vector<std::string>& variables, std::string_view assignment) {
   const std::string_view name = variable_name(assignment);
-  const auto found =
-      std::ranges::find_if(variables, [&](std::string_view entry) { return variable_name(entry) == name; });
+  const auto found = std::ranges::find_if(variables, [&](std::string_view entry) { return is_named(entry, name); });
   if (found == variables.end()) {
     variables.emplace_back(assignment);
   } else {
@@ -206,11 +211,11 @@ std::vector<char*> Environment::of_rank(int local_rank, int pmi_fd) {
   put_all(own_, rank_variables(assignment_, local_rank, directory_));
   std::vector<char*> pointers;
   pointers.reserve(shared_.size() + own_.size() + 1);
+  std::vector<std::string_view> replaced;
+  for (const std::string& entry : own_) replaced.push_back(variable_name(entry));
   for (std::string& entry : shared_) {
-    const std::string_view name = variable_name(entry);
-    const bool replaced =
-        std::ranges::any_of(own_, [&](std::string_view other) { return variable_name(other) == name; });
-    if (!replaced) pointers.push_back(entry.data());
+    const bool stays = std::ranges::none_of(replaced, [&](std::string_view name) { return is_named(entry, name); });
+    if (stays) pointers.push_back(entry.data());
   }
   for (std::string& entry : own_) pointers.push_back(entry.data());
   pointers.push_back(nullptr);
