@@ -210,7 +210,9 @@ Settings collect_settings(const Part& command_line, const Surroundings& surround
   std::vector<std::string> warnings;
   std::vector<Setting> said = read_file(command_line.values, surroundings);
   add_variables(rows, surroundings, said, warnings);
-  Settings settings{read_options(rows, command_line.options, said), std::move(warnings)};
+  // Mostly there are none, and the line has been read.
+  Settings settings{said.empty() ? command_line.values : read_options(rows, command_line.options, said),
+                    std::move(warnings)};
   settle_alternatives(settings.values);
   settings.command_line = as_arguments(settings.values);
   return settings;
