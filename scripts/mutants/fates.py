@@ -79,9 +79,10 @@ class Log:
         self.chapters.append({})
         self.write("again")
 
-    def add(self, number, fate):
+    def add(self, number, fate, is_final=True):
         self.chapters[-1][number] = fate
-        self.write(f"{number} {fate.result} {fate.seconds} s {fate.test}".rstrip())
+        words = f"{number} {fate.result} {fate.seconds} s {fate.test}".rstrip()
+        self.write(words) if is_final else print(words, flush=True)
 
     def git(self, *command):
         return subprocess.run(["git", *command], cwd=self.root, stdout=subprocess.PIPE, text=True)

@@ -198,6 +198,8 @@ class Mutants(unittest.TestCase):
         self.assertEqual(fates.next_to_run(many, log, None, [102]), 103)
         again = fates.Log(self.folder, self.log_path)
         self.assertEqual(again.chapters, log.chapters)
+        log.add(102, fates.Fate("lived", 3, ""), is_final=False)
+        self.assertEqual(fates.Log(self.folder, self.log_path).chapters, again.chapters)
         again.write = log.write
         again.begin_again()
         self.assertEqual([mutant.number for mutant in fates.to_run(many, fates.Log(self.folder, self.log_path))],
