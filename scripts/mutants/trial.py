@@ -57,9 +57,11 @@ def run(test, folder, limit, number=0):
     environment = {**os.environ, **test.environment, "COL_MUTANT": str(number), "COL_MUTANT_SEEN": "/tmp/mutants.seen"}
     environment.pop("TMPDIR", None)
     began = time.monotonic()
-    room = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc",
-                             "bash", "-c", ROOM, "mutants", str(folder), str(LAST_WORDS), *test.command], cwd=test.folder, env=environment,
-                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    # All ends with this script, too, however that ends.
+    room = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private", "--pid", "--fork",
+                             "--kill-child", "--mount-proc", "bash", "-c", ROOM, "mutants", str(folder), str(LAST_WORDS), *test.command],
+                            cwd=test.folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE)
     try:
         words, seen = room.communicate(timeout=limit)
         code = room.returncode
