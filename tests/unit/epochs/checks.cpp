@@ -199,7 +199,8 @@ std::string Epochs::check_rest(const World& world) const {
   }
   const auto leader = std::ranges::find_if(now.members, [](const auto& seat) { return seat.before >= 0; });
   const bool is_clean = leader != now.members.end() && lives(world, leader->incarnation);
-  for (const auto& [incarnation, word] : world.words) {
+  for (const auto& entry : world.words) {
+    const Incarnation incarnation = entry.first;
     // One that was left out alive may say something after that, and die: the next leader erases that.
     const bool was_dead = std::ranges::any_of(now.lost, [&](const auto& seat) {
       return seat.incarnation == incarnation && !seat.is_excluded && !world.accused.contains(incarnation);
