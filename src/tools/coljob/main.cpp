@@ -11,11 +11,14 @@
 int main(int argc, char** argv) {
   namespace exit_code = col::tools::exit_code;
   if (argc < 1) return exit_code::kUsage;
-  col::launch::ensure_standard_descriptors();
   return col::tools::guarded({.tool = "coljob"}, [&] {
     const auto request = col::coljob::parse_options({argv + 1, argv + argc});
-    if (const auto* options = std::get_if<col::coljob::Options>(&request)) return col::coljob::run(*options);
-    col::tools::print(std::get<std::string>(request));
-    return exit_code::kSuccess;
+    // Before closed descriptors are replaced: a text that nobody gets is an error.
+    if (const auto* text = std::get_if<std::string>(&request)) {
+      col::tools::print(*text);
+      return exit_code::kSuccess;
+    }
+    col::launch::ensure_standard_descriptors();
+    return col::coljob::run(std::get<col::coljob::Options>(request));
   });
 }

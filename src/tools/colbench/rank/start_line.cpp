@@ -132,8 +132,8 @@ bool StartLine::map_file(int file) noexcept {
 // Spins for a short time and then lets others run; looks at the job from time to time.
 template <class Ready>
 void StartLine::wait_until(Duration timeout, Ready ready) {
-  constexpr int kSpins = 2000, kYields = 1000;
-  for (int i = 0; !crowded_ && i < kSpins; ++i) {
+  constexpr int kPolls = 2000, kYields = 1000;
+  for (int i = 0; !crowded_ && i < kPolls; ++i) {
     if (ready()) return;
     relax();
   }
@@ -182,10 +182,10 @@ std::int64_t StartLine::wait(Duration timeout) {
 }
 
 double StartLine::hand_over(Duration timeout) {
-  constexpr int kRounds = 10, kTries = 400;  // so short that some are not disturbed
+  constexpr int kRounds = 10, kAttempts = 400;  // so short that some are not disturbed
   if (page_ == nullptr || size_ < 2) return 0;
   double best = 0;
-  for (int attempt = 0; attempt < kTries; ++attempt) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const std::int64_t begin = now_ns();
     for (int round = 0; round < kRounds; ++round) {
       ++bounced_;

@@ -37,9 +37,9 @@ PageBuffer& PageBuffer::operator=(PageBuffer&& other) noexcept {
 
 #if defined(__x86_64__)
 void flush_from_cache(const void* data, std::size_t bytes) {
-  constexpr std::size_t kLine = 64;
+  constexpr std::size_t kCacheLine = 64;
   const auto* byte = static_cast<const char*>(data);
-  for (std::size_t at = 0; at < bytes; at += kLine) _mm_clflush(byte + at);
+  for (std::size_t at = 0; at < bytes; at += kCacheLine) _mm_clflush(byte + at);
   _mm_mfence();
 }
 #else

@@ -131,7 +131,8 @@ class Matrix {
 
 // Properties x backends: passed/failed/skipped, with the meaning in words.
 tools::Part property_table(const Tally& tally, Style style, bool on_page) {
-  tools::Table table{.columns = {{"property"}}};
+  tools::Table table{.about = "Cases by property and backend, and what each property means.",
+                     .columns = {{"property"}}};
   std::vector<std::size_t> shown;
   for (std::size_t column = 0; column < tally.columns.size(); ++column) {
     if (!tally.columns[column].used &&
