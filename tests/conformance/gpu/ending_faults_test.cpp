@@ -1,5 +1,6 @@
 // Communicators that NCCL does not end, and graphs that outlive them.
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <latch>
 #include <string>
@@ -54,6 +55,16 @@ TEST_CASE("gpu endings: memory of a GPU that does not come to an end is freed in
   forget_faults();
 }
 
+void expect_replay_hangs(Capture& capture) {
+  bool ends = true;
+  try {
+    capture.replay([] { return true; });
+  } catch (const std::exception&) {
+    ends = false;
+  }
+  expect(!ends, "a graph ends without that of the other rank");
+}
+
 // A rank fails while there is a graph; the graph goes when everything else is gone.
 void fail_beside_a_graph(const std::function<void(Group& group, const GpuArray<float>& data, int gpu)>& fail) {
   const AsNccl ends;
@@ -98,6 +109,28 @@ TEST_CASE("gpu endings: beside a graph, what NCCL does not come to an end of rev
 
 TEST_CASE("gpu endings: a group that ends before its graphs holds nobody up", "[gpu]") {
   fail_beside_a_graph([](Group& group, const GpuArray<float>&, int) { group.barrier(); });
+}
+
+// The memory of the program's waits for the GPU, and so for a graph that nothing ends.
+TEST_CASE("gpu endings: the end of a group ends a graph that waits for a rank that does not launch its own", "[gpu]") {
+  const AsNccl ends;
+  std::latch ended(1);
+  const auto outcomes = run_gpu_ranks(2, [&](Group& group, int gpu) {
+    const nccl_backend::GpuStream stream(cuda());
+    const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
+    const Options options{.stream = {stream.get()}};
+    group.allreduce(data, options);
+    Capture capture(stream.get());
+    group.allreduce(data, options);
+    capture.end();
+    group.barrier();
+    if (gpu == 1) return ended.wait();
+    expect_replay_hangs(capture);
+    Context::current().destroy_group("g");
+    ended.count_down();
+  });
+  check_good_soon(outcomes);
+  forget_faults();
 }
 
 // NCCL ends the work of all that share connections when it aborts one of them, and says nothing.

@@ -132,7 +132,7 @@ class Communicator {
   void throw_if_refused() const;
   void take_handle() noexcept;
   // Both return those that have begun to end.
-  static std::vector<Communicator*> begin_end(std::span<Communicator* const> all) noexcept;
+  static std::vector<Communicator*> begin_end(std::span<Communicator* const> all, WaitContext& wait) noexcept;
   static std::vector<Communicator*> begin_revoke(std::span<Communicator* const> all, const Deadline& until) noexcept;
   void await_end(WaitContext& wait) noexcept;
   void leave() noexcept;

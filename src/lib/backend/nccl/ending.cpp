@@ -25,6 +25,20 @@ constexpr int kDefaultRevoke = 0;  // as ncclCommRevoke() calls its flags
 
 using All = std::span<Communicator* const>;
 
+// Whether all that the GPU was given comes to its end. True where the driver does not tell.
+bool comes_to_rest(const GpuDevice& device, WaitContext& wait) noexcept {
+  try {
+    const GpuDevice::Scope scope(device);
+    GpuEvent rest(device.cuda());
+    rest.record_all(device);
+    for (PollPause pause; !rest.done();) pause(wait);
+  } catch (const Error& error) {
+    return error.code() != ErrorCode::timeout;
+  } catch (const std::exception&) {
+  }
+  return true;
+}
+
 }  // namespace
 
 // A communicator as a thread has it that ends it. That thread may outlast the Communicator: NCCL's calls may wait
@@ -85,10 +99,14 @@ class Communicator::Call {
   std::future<void> end_;
 };
 
-std::vector<Communicator*> Communicator::begin_end(All all) noexcept {
+// In the blocking form, a finalize waits for graphs, and keeps a revoke and an abort out meanwhile. One that has graphs
+// is left out of it if its GPU does not come to rest: a graph may wait there for a rank that has failed.
+std::vector<Communicator*> Communicator::begin_end(All all, WaitContext& wait) noexcept {
   std::vector<Communicator*> some;
   for (Communicator* const one : all) {
     if (one->is_inside()) continue;
+    const bool may_hang = one->launcher_ != nullptr && one->has_graphs_ && one->comm_ != nullptr;
+    if (may_hang && !comes_to_rest(one->device_, wait)) continue;
     one->take_handle();
     one->connected_ = false;
     if (one->comm_ != nullptr) some.push_back(one);
@@ -180,7 +198,7 @@ void destroy_all(All all) noexcept {
 
 bool end_all(All all, const Communicator* spared) noexcept {
   WaitContext wait(Deadline::after(kFarewell));
-  for (Communicator* const communicator : Communicator::begin_end(all)) communicator->await_end(wait);
+  for (Communicator* const communicator : Communicator::begin_end(all, wait)) communicator->await_end(wait);
   destroy_all(all);
   for (Communicator* const communicator : all) {
     if (communicator == spared && communicator->comm_ != nullptr) communicator->leave();
