@@ -46,11 +46,15 @@ inline bool leaves_behind() {
 }
 
 inline void check_none_alive(std::initializer_list<const char*> of_cuda, std::initializer_list<const char*> of_nccl) {
-  // A thread that was left behind in a blocking call frees what it has when that has ended.
-  if (is_blocking()) fake_nccl_end_waits();
-  const auto none = [](auto alive, const char* what) {
+  // A thread that was left behind in a blocking call frees what it has when that has ended. It may come to its wait
+  // only now.
+  const auto goes = [](auto alive, const char* what) {
+    fake_nccl_end_waits();
+    return alive(what) == 0;
+  };
+  const auto none = [&](auto alive, const char* what) {
     INFO(what);
-    CHECK((alive(what) == 0 || (is_blocking() && soon([&] { return alive(what) == 0; }))));
+    CHECK((alive(what) == 0 || (is_blocking() && soon([&] { return goes(alive, what); }))));
   };
   if (!leaves_behind()) {
     for (const char* what : of_cuda) none(fake_gpu_alive, what);

@@ -150,8 +150,10 @@ TEST_CASE("fake nccl: a rank that never comes is waited for until abort") {
   ncclResult_t state = ncclSuccess;
   for (int look = 0; look < 3; ++look) CHECK(ncclCommGetAsyncError(comm, &state) == ncclSuccess);
   CHECK(state == ncclInProgress);
+  CHECK(fake_nccl_alive("unconnected") == 1);
   CHECK(ncclCommAbort(comm) == ncclSuccess);
   CHECK(fake_nccl_alive("communicators") == 0);
+  CHECK(fake_nccl_alive("unconnected") == 0);
   CHECK(ncclCommInitRankConfig(&comm, 2, id, 0, &config) == ncclInvalidUsage);
 }
 

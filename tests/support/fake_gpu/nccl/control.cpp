@@ -33,6 +33,10 @@ size_t fake_nccl_alive(const char* what) {
   const std::string word = what;
   const auto communicators = all_communicators();
   if (word == "communicators") return communicators.size();
+  if (word == "unconnected") {
+    return static_cast<size_t>(
+        std::count_if(communicators.begin(), communicators.end(), [](const auto& one) { return !one->joined(); }));
+  }
   if (word == "memory") {
     std::lock_guard lock(registry().mutex);
     return registry().memory.size();
