@@ -666,6 +666,8 @@ def test_stubs():
                 continue
             arguments = function.args
             stub = [a.arg for a in arguments.args] + ["*"] * bool(arguments.kwonlyargs) + [a.arg for a in arguments.kwonlyargs]
+            stub += ["*" + arguments.vararg.arg] if arguments.vararg else []
+            stub += ["**" + arguments.kwarg.arg] if arguments.kwarg else []
             assert stub == [a.split("=")[0].strip("$ ") for a in text.strip("()").split(",")], name
 
 

@@ -68,6 +68,7 @@ template <class... Args>
 
 std::string Signature::text() const {
   std::string text = "($self";
+  if (in_words != nullptr) return text + ", " + in_words + ")";
   for (std::size_t i = 0; i < positional.size(); ++i)
     text += std::string(", ") + row_of_name(positional[i]).text +
             (i < required ? "" : std::string("=") + row_of_name(positional[i]).standard);

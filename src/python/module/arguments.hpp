@@ -46,6 +46,7 @@ struct Signature {
   std::vector<Name> positional = {};
   std::size_t required = 0;  // how many of the positional ones
   std::vector<Name> keywords = {};
+  const char* in_words = nullptr;  // of one whose arguments are another method's
 
   std::string text() const;  // "($self, x, out=None, *, op='sum')"
 };

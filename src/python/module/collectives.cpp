@@ -267,7 +267,7 @@ void add_all(MethodTable& table, std::index_sequence<I...>) {
 
 void add_collectives(MethodTable& table) {
   add_all(table, std::make_index_sequence<kMethodCount>());
-  static const Signature kPrepare{.function = "prepare"};
+  static const Signature kPrepare{.function = "prepare", .in_words = "collective, *args, **kwargs"};
   table.add(kPrepare, prepare,
             "prepare(collective, *args, **kwargs) -> PreparedCall\n\n"
             "Prepares a collective that comes again with the same buffers: prepare(\"allreduce\", x, op=\"max\"). The "
