@@ -668,7 +668,7 @@ TEST_CASE("flight recorder: what another process reads while calls are noted is 
   CHECK(in_order);
 }
 
-TEST_CASE("flight recorder: what another process reads while calls begin and end is whole", "[job]") {
+TEST_CASE("flight recorder: what another process reads while calls begin and end is whole", "[job][rest]") {
   using col::Collective;
   const col::test::TempDir directory;
   const auto page = ControlPage::create(directory / "page", 1, "job");

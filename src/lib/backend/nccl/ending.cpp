@@ -25,7 +25,7 @@ constexpr int kDefaultRevoke = 0;  // as ncclCommRevoke() calls its flags
 
 using All = std::span<Communicator* const>;
 
-// Whether all that the GPU was given comes to its end. True where the driver does not tell.
+// True if all that the GPU was given comes to its end, and where the driver does not tell.
 bool comes_to_rest(const GpuDevice& device, WaitContext& wait) noexcept {
   try {
     const GpuDevice::Scope scope(device);

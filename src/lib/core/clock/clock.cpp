@@ -40,7 +40,7 @@ Clock::time_point after(Duration length) noexcept {
   return Clock::now() + std::max(length, Duration::zero());
 }
 
-// What futex_waitv(2) takes, which the headers of older systems lack. Without FUTEX2_PRIVATE: shared between processes.
+// An argument of futex_waitv(2), for headers of older systems. Without FUTEX2_PRIVATE: shared between processes.
 struct Waiter {
   Waiter(const std::atomic<std::uint32_t>& word, std::uint32_t value_) noexcept
       : value(value_), address(reinterpret_cast<std::uintptr_t>(&word)) {}

@@ -97,7 +97,7 @@ struct ChangeSpec {
   RecordPtr last = {};
   std::uint64_t settled = 0;  // of its last change, if that failed
   std::int64_t ticket = -1;   // to join: its place among those who wait
-  // Of members; `excluded`: by their numbers in `last`, ascending. A size of 0 means as many as in `last`. Nobody is
+  // For members; `excluded`: by their numbers in `last`, ascending. A size of 0 means as many as in `last`. Nobody is
   // left out for `size`. `wait`: how long on_wait_over() comes after the begin, for those who join.
   int size = 0, min = 1;
   Duration wait = {};
@@ -121,12 +121,12 @@ class EpochChange {
   void on_connect_failed(std::uint64_t epoch, const Error& why);
   void on_wait_over();
   void on_patience_over(std::uint64_t epoch);
-  // Of the call; the second time, it ends without the register.
+  // The call's deadline has come; the second time, it ends without the register.
   void on_deadline();
   // The caller gives up: a signal, an exception.
   void on_interrupted(const Error& why);
 
-  // What is to be done since the last call, in this order.
+  // The actions to do since the last call, in this order.
   std::vector<ChangeAction> take_actions() { return std::exchange(actions_, {}); }
   bool is_over() const { return state_.is_over; }
   // In words, for the message of a timeout and for a report.

@@ -12,13 +12,13 @@
 
 namespace col::group {
 
-// Of those whom the record lists: it opens the epoch.
+// Opens the epoch: the first survivor that the record lists.
 bool EpochChange::is_first_survivor(const EpochRecord& record) const {
   const auto first = std::ranges::find_if(record.members, [](const Seat& seat) { return seat.before >= 0; });
   return first != record.members.end() && first->incarnation == spec_.incarnation;
 }
 
-// Of those who may be in the next epoch: it decides. 0: there is none.
+// Decides: the first member that may be in the next epoch. 0: there is none.
 Incarnation EpochChange::leader() const {
   for (const Incarnation member : state_.known->generation().members) {
     if (lives(member) && !is_excluded(member)) return member;
@@ -72,7 +72,7 @@ std::optional<Error> EpochChange::disagreement() const {
   return unequal_wishes(spec_.group, last, words);
 }
 
-// Those who wait to join, first come first.
+// The processes that wait to join, first come first.
 std::vector<const Presence*> EpochChange::queue() const {
   const EpochRecord& known = *state_.known;
   const Generation last = known.generation();
