@@ -132,7 +132,7 @@ struct Parsed {
 Parsed parse_words(const Rows& rows, const std::vector<std::string>& arguments, const Grammar& grammar = {},
                    const std::vector<Setting>& settings = {});
 
-// What --help says around the options. Lines of a paragraph are joined, and wrapped for the terminal; one that begins
+// The text of --help around the options. Lines of a paragraph are joined, and wrapped for the terminal; one that begins
 // with a space or "Usage:" stays alone.
 struct HelpTexts {
   std::string tool;  // "colbench noise"

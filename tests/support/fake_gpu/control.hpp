@@ -42,8 +42,8 @@ void fake_nccl_fail(const char* name, int code, int nth);
 size_t fake_nccl_calls(const char* name);
 const char* fake_nccl_called(void);
 void fake_nccl_reset(void);
-// What is alive in this process: "communicators", of which "unconnected" have not met all their ranks, "operators",
-// "windows", "registrations", "memory" (ncclMemAlloc).
+// Counts things that are alive in this process: "communicators", of which "unconnected" have not met all their ranks,
+// "operators", "windows", "registrations", "memory" (ncclMemAlloc).
 size_t fake_nccl_alive(const char* what);
 // ncclCommGetAsyncError answers `code` on every communicator of this process in which its rank is `rank` (-1: all).
 void fake_nccl_async_error(int rank, int code);

@@ -125,7 +125,7 @@ TEST_CASE("text: words are wrapped, and what is laid out stays", "[colcheck]") {
   CHECK(tools::reflowed("one\ntwo three\n\nExample:\n  as it is\nmore", 10) ==
         "one two\nthree\n\nExample:\n  as it is\nmore");
   CHECK(tools::reflowed("", 8).empty());
-  // What stands alone and is too long goes on under its text.
+  // A term that stands alone and is too long goes on under its text.
   CHECK(tools::reflowed("about\nUsage: tool [one] [two]\n       tool three\n  four  five six", 17) ==
         "about\nUsage: tool [one]\n       [two]\n       tool three\n  four  five six");
   CHECK(tools::reflowed("  four  five six\n  tool --option x", 13) ==

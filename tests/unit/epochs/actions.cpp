@@ -1,4 +1,4 @@
-// What processes do when a step is theirs: they look, hear, and do the actions of their machines.
+// The processes of the model, when a step is theirs: they look, hear, and do the actions of their machines.
 #include <chrono>
 #include <memory>
 #include <utility>

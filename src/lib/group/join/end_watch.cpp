@@ -1,19 +1,19 @@
 #include "group/join/end_watch.hpp"
 
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <csignal>
 #include <list>
 #include <mutex>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "core/blocked_signal.hpp"
 #include "core/clock/clock.hpp"
 #include "core/clock/lock.hpp"
 #include "core/clock/this_process.hpp"
@@ -69,22 +69,20 @@ class EndWatch {
   using Place = std::list<Watched>::iterator;
 
   static std::shared_ptr<EndWatch> of_this_process() {
-    static std::mutex mutex;
-    static std::weak_ptr<EndWatch> known;
-    const std::scoped_lock lock(mutex);
-    auto watch = known.lock();
-    if (!watch || watch->is_inherited()) known = watch = std::make_shared<EndWatch>();
+    OfProcess& place = OfProcess::instance();
+    const std::scoped_lock lock(place.mutex);
+    auto watch = place.watch.lock();
+    if (!watch) place.watch = watch = std::make_shared<EndWatch>();
     return watch;
   }
 
   EndWatch() : changed_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!changed_) return;
-    // Signals are for the program's own threads.
-    sigset_t all, before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = core::Thread([this] { run(); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const core::AllSignalsBlocked blocked;  // in the thread: signals are for the program's own
+    try {
+      thread_ = core::Thread([this] { run(); });
+    } catch (const std::system_error&) {  // too many threads: nothing is watched
+    }
   }
   ~EndWatch() {
     if (is_inherited()) {  // its thread is the parent's
@@ -114,6 +112,24 @@ class EndWatch {
   }
 
  private:
+  // Never destroyed. A process that was forked has its own: the lock may be that of a thread which is not there.
+  struct OfProcess {
+    const core::ForkGuard fork_guard;
+    std::mutex mutex;
+    std::weak_ptr<EndWatch> watch;
+
+    static OfProcess& instance() {
+      static std::atomic<OfProcess*> current{nullptr};
+      // acquire pairs with the release below: a thread that sees the object sees it complete.
+      OfProcess* known = current.load(std::memory_order_acquire);
+      while (known == nullptr || known->fork_guard.is_forked_child()) {
+        auto own = std::make_unique<OfProcess>();
+        if (current.compare_exchange_strong(known, own.get(), std::memory_order_acq_rel)) known = own.release();
+      }
+      return *known;
+    }
+  };
+
   void wake() noexcept { ::eventfd_write(changed_.get(), 1); }
 
   void run() {

@@ -10,7 +10,7 @@
 namespace col::group {
 namespace {
 
-// Of no job that there is: a text that says more is somebody else's.
+// More than any job has: a text that says more is somebody else's.
 constexpr auto kNumber = core::within(0, 1'000'000);
 
 std::string_view name_of(EpochRecord::Phase phase) {

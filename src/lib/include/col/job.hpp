@@ -235,7 +235,7 @@ class COL_EXPORT RankRecord {
   // The global rank that read() would name; -1: none has joined. A load of one word, which never waits for a writer.
   int rank() const noexcept;
   // True if a process joined, did not call finish(), and is gone: its pid is dead, or belongs to another process now.
-  // What another process has seen of it a moment ago is trusted.
+  // It trusts another process that has seen it alive a moment ago.
   bool lost() const;
   // For who has seen that process end: nobody trusts what was seen before.
   void doubt() noexcept;
@@ -404,8 +404,8 @@ class COL_EXPORT WaitContext {
 
   // How long a blocking primitive may sleep before the next check(): at most 50 ms, and never beyond the deadline.
   Duration slice() noexcept;
-  // What else should end its sleep, if it can wait for two words: that ControlPage::news() is not what the last check()
-  // has seen. Null without a page.
+  // A second reason to end its sleep, if it can wait for two words: that ControlPage::news() is not what the last
+  // check() has seen. Null without a page.
   struct News {
     const std::atomic<std::uint32_t>* word = nullptr;
     std::uint32_t seen = 0;

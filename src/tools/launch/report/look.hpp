@@ -14,7 +14,7 @@ namespace col::launch {
 // How many calls of each rank stay in a report: enough to see which messages nobody has received.
 inline constexpr std::size_t kReportedCalls = 64;
 
-// Whether a process of its job is left: who made it, or a rank.
+// True if a process of its job is left: the one that made it, or a rank.
 bool lives(const ControlPage& page);
 
 // Sets `last`, `seen_ns` and `history`. Requires: the ranks are those of the page, in its order.
