@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/shm/native/process_memory.hpp"
 #include "support/catch.hpp"
 #include "support/native_calls.hpp"
 #include "support/soon.hpp"
@@ -97,4 +98,37 @@ TEST_CASE("native: who has read memory after its owner's call had failed does no
   check_late_read({.collective = Collective::scatter, .count = half}, 3);
   check_late_read({.collective = Collective::alltoall, .count = half}, 3);
   check_late_read({.collective = Collective::gather, .count = half, .root = 2}, 3);
+}
+
+TEST_CASE("one copy: what was read after the sender's call had failed does not count", "[shm]") {
+  constexpr std::size_t kParts = 4;
+  for (std::size_t late = 0; late < kParts; ++late) {  // in the reads before that one, the message is as it was
+    std::atomic<bool> reader_stands{false}, is_overwritten{false};
+    const auto endings = run_ranks(2, [&](int rank, ShmChannel& channel) {
+      std::vector<std::uint8_t> data(kParts * shm_backend::kReadAtOnce, rank == 0 ? 1 : 0);
+      const TensorView view{data.data(), data.size(), DType::uint8};
+      if (rank == 0) {
+        channel.post_send(1, 1, view);
+        expect(soon([&] { return reader_stands.load(); }), "the message is read");
+        channel.abort(Error(ErrorCode::aborted, "the call has failed"));
+        std::memset(data.data(), 2, data.size());
+        is_overwritten = true;
+        return;
+      }
+      std::size_t reads = 0;
+      before_read = [&] {  // the first read asks whether there is a way
+        if (reads++ != late + 1) return;
+        reader_stands = true;
+        soon([&] { return is_overwritten.load(); });
+      };
+      WaitContext wait = wait_for(kDeadline);
+      const Ending ending = ending_of([&] { channel.wait(channel.post_recv(0, 1, view), wait); });
+      before_read = {};
+      expect(is_overwritten, "the sender's call fails");
+      expect(ending.code == ErrorCode::aborted, "told that the group has ended: " + ending.text);
+      expect(reads > late + 1, "the message is read in parts");
+    });
+    INFO("late in read " << late << "\n" << show(endings));
+    CHECK(all_well(endings));
+  }
 }

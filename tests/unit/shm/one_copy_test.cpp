@@ -173,40 +173,6 @@ TEST_CASE("one copy: a message whose sender has left the group never arrives", "
   }
 }
 
-TEST_CASE("one copy: what was read while the sender's call failed does not count", "[shm]") {
-  constexpr int kRounds = 100;
-  int failed = 0;
-  for (int round = 0; round < kRounds; ++round) {
-    const auto store = make_memory_store();
-    LocalSegments local;
-    std::vector<std::uint8_t> sent(4 * kMib, 1), taken(sent.size());
-    const auto endings = run_each(2, [&](int rank) {
-      const auto channel =
-          connect({.rank = rank, .size = 2, .store = store, .local = &local, .tuner = with(KernelCopies::on)});
-      WaitContext wait = wait_for(kDeadline);
-      if (rank == 0) {
-        const Ticket ticket = channel->post_send(1, 1, view(sent));
-        // In the midst of the last part, which is overwritten from its end on.
-        const std::atomic_ref<std::uint8_t> seen(taken[3 * kMib + static_cast<std::size_t>(round) * 8 * kKib]);
-        while (seen.load(std::memory_order_relaxed) == 0) {
-          if (channel->test(ticket)) return;
-        }
-        channel->abort(Error(ErrorCode::aborted, "the call has failed"));
-        std::fill(sent.rbegin(), sent.rend(), std::uint8_t{2});
-        return;
-      }
-      channel->wait(channel->post_recv(0, 1, view(taken)), wait);
-      expect(std::all_of(taken.begin(), taken.end(), [](std::uint8_t byte) { return byte == 1; }),
-             "data of a later call has arrived");
-    });
-    failed += endings[1].code == ErrorCode::aborted ? 1 : 0;
-    CHECK((!endings[1].code || endings[1].code == ErrorCode::aborted));
-    INFO(show(endings));
-    CHECK_FALSE(endings[1].says("later call"));
-  }
-  CHECK(failed > 0);
-}
-
 TEST_CASE("one copy: where the kernel lets nobody read, messages go through the rings", "[shm]") {
   const TempDir folder;
   std::vector<RankProcess> ranks;
