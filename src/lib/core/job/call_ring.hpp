@@ -67,11 +67,11 @@ class CallRing {
     RingEntry& entry = at(number);
     // As in end().
     if (entry.call.load(std::memory_order_relaxed) != with(words.call, sequence, EntryState::running)) return;
-    entry.call.store(0, std::memory_order_release);
     // The entry of another thread's call may come just now: it must not be lost. A locked instruction is nothing beside
-    // a wait.
+    // a wait. The word stays: a reader that has counted this entry still sees a call that is under way, and comes back.
     std::uint64_t last = number + 1;
-    if (!ring_.entries.compare_exchange_strong(last, number, std::memory_order_acq_rel)) return;
+    if (!ring_.entries.compare_exchange_strong(last, number, std::memory_order_acq_rel))
+      return entry.call.store(0, std::memory_order_release);
     if (record_.entries.load(std::memory_order_relaxed) > number)
       record_.entries.store(number, std::memory_order_release);
   }

@@ -206,8 +206,9 @@ bool RankRecord::read_ring(RankActivity& activity) const {
   activity.fingerprint = 0;
   activity.progress = {};
   activity.place.clear();
-  return entry.call.load(std::memory_order_acquire) == word &&
-         recorder_->entries.load(std::memory_order_acquire) < next + core::CallRing::kReadable;
+  if (entry.call.load(std::memory_order_acquire) != word) return false;
+  const std::uint64_t by_now = recorder_->entries.load(std::memory_order_acquire);
+  return by_now >= next && by_now < next + core::CallRing::kReadable;  // else it was taken back, or has gone
 }
 
 // The record's words are to say more of what this rank does.
