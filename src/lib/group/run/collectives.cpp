@@ -86,7 +86,8 @@ Request request_of(const Call& call, const Options& options) {
 // A training step makes the calls of the last one again: they need no new checks, and no new decision.
 void Collectives::run(const Call& call, const Options& options) {
   const Use use(access_, options);
-  if (const PendingPtr& known = slot_of(call); known && !known->started && repeats(call, options, *known)) {
+  for (const PendingPtr& known : kept_beside(call)) {
+    if (!known || known->started || !repeats(call, options, *known)) continue;
     core_.check_name(options.group);
     return starter_.run_again(known, options);
   }
@@ -127,9 +128,9 @@ PendingPtr Collectives::start(const Call& call, const Options& options) {
   if (core_.is_collecting()) return collect(call, options);
   PendingPtr pending;
   // A Work, or the flight itself, may still hold the one that was made before.
-  if (const PendingPtr& known = slot_of(call);
-      known && known->started && known.use_count() == 1 && repeats(call, options, *known)) {
-    pending = known;
+  for (const PendingPtr& known : kept_beside(call))
+    if (known && known->started && known.use_count() == 1 && repeats(call, options, *known)) pending = known;
+  if (pending) {
     begin_again(*pending, options);
     starter_.launch(pending);
   } else {
@@ -145,9 +146,11 @@ PendingPtr Collectives::start(const Call& call, const Options& options) {
   return pending;
 }
 
-// In the place of one that was made before, which may be used for something else.
+// In the place of the older one of two, which may be used for something else.
 void Collectives::keep(const PendingPtr& pending) {
-  flight_.swap_pooled(pending, std::exchange(slot_of(pending->request), pending));
+  auto& [last, older] = kept_beside(pending->request);
+  std::swap(last, older);
+  flight_.swap_pooled(pending, std::exchange(last, pending));
   starter_.prepare_native(*pending);
 }
 
@@ -184,14 +187,15 @@ void Collectives::start_prepared(const PendingPtr& pending, const Options& optio
   }
 }
 
-// Where a call is kept that runs natively, by its buffers.
+// Where a call is kept that runs natively, by its buffers: that one, and another. Each of two that come in turns, and
+// had one place, would be made anew every time.
 template <class AnyCall>
-PendingPtr& Collectives::slot_of(const AnyCall& call) {
+Collectives::Kept& Collectives::kept_beside(const AnyCall& call) {
   const auto place_of = [](const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); };
   const std::uint64_t mixed = (place_of(call.in.data) + 3 * place_of(call.out.data) +
                                ((call.in.count + call.out.count) << 5) + static_cast<std::uint64_t>(call.collective)) *
                               0x9e37'79b9'7f4a'7c15;
-  return repeated_[mixed >> (64 - kRepeatedBits)];
+  return kept_[mixed >> (64 - kKeptBits)];
 }
 
 std::string Collectives::explain(Collective collective, std::size_t bytes, DType dtype, const Options& options) {

@@ -49,8 +49,9 @@ class Collectives {
   std::vector<std::string> names(Collective collective) const { return lanes_.own().dispatcher.names(collective); }
 
  private:
+  using Kept = std::array<PendingPtr, 2>;  // the last one, and an older one
   template <class AnyCall>
-  PendingPtr& slot_of(const AnyCall& call);
+  Kept& kept_beside(const AnyCall& call);
   void begin_again(Pending& known, const Options& options);
   void keep(const PendingPtr& pending);
 
@@ -76,9 +77,9 @@ class Collectives {
   Flight& flight_;
   Access& access_;
   Starter& starter_;
-  // Native calls that may come again, by slot_of().
-  static constexpr int kRepeatedBits = 7;
-  std::array<PendingPtr, std::size_t{1} << kRepeatedBits> repeated_;
+  // Native calls that may come again.
+  static constexpr int kKeptBits = 6;
+  std::array<Kept, std::size_t{1} << kKeptBits> kept_;
   std::vector<Collected> collected_;  // in the order of the calls
 };
 
