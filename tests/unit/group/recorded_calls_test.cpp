@@ -108,3 +108,37 @@ TEST_CASE("recorded calls: what ends beside a wait of another group leaves the r
   INFO(show(outcomes));
   CHECK(all_good(outcomes));
 }
+
+TEST_CASE("recorded calls: the record tells of what a rank waits for, not of what it started last", "[group]") {
+  std::shared_ptr<col::ControlPage> page;
+  std::mutex mutex;
+  const auto body = [&](int rank, col::Context& context) {
+    col::Group first = context.init_group({.name = "first", .rank = rank, .world_size = 2, .backend_name = "shm"});
+    col::Group second = context.init_group({.name = "second", .rank = rank, .world_size = 2, .backend_name = "shm"});
+    std::vector<float> in(3, 1), out(3), sent(2, 1), received(2);
+    if (rank == 0) {
+      col::Work oldest = first.iallreduce(in, out);
+      col::Work send = second.isend(sent, 1), receive = second.irecv(received, 1);
+      oldest.wait();
+      receive.wait();
+      send.wait();
+      return;
+    }
+    const col::RankRecord& other = page->record(0);
+    const auto waits_in = [&](const std::string& group) {
+      const col::RankActivity activity = other.read();
+      return activity.group == group && activity.state == col::RankActivity::State::waiting;
+    };
+    expect(soon([&] { return waits_in("first"); }));
+    first.iallreduce(in, out).wait();
+    expect(soon([&] { return waits_in("second"); }));
+    second.isend(sent, 0).wait();
+    second.irecv(received, 0).wait();
+  };
+  const auto outcomes = run_threads(2, body, {.adapt = [&](col::ContextSpec& spec) {
+                                      const std::lock_guard lock(mutex);
+                                      page = spec.control;
+                                    }});
+  INFO(show(outcomes));
+  CHECK(all_good(outcomes));
+}
