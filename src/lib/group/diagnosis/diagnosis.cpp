@@ -78,6 +78,13 @@ bool Surroundings::records_show_all() const {
   return std::all_of(hosts.begin(), hosts.end(), [](int host) { return host == 0; });
 }
 
+// A launcher that is cut off ends its ranks in the name of no rank.
+bool Surroundings::store_is_mute() const {
+  if (store->is_mute()) return true;
+  const auto ended = control && control->aborted() ? control->abort_cause() : std::nullopt;
+  return ended && ended->code == ErrorCode::peer_lost && ended->rank < 0;
+}
+
 int Surroundings::rank_of(int global_rank) const {
   for (const PeerInfo& peer : peers) {
     if (peer.global_rank == global_rank) return peer.rank;

@@ -84,7 +84,9 @@ struct Surroundings {
 
   // True if the records on this host show what every rank does: else the ranks tell one another on the boards.
   bool records_show_all() const;
-  bool store_is_mute() const { return store->is_mute(); }
+  // True if the store does not answer, or cannot: this host's launcher has lost the others, among which is the one that
+  // serves it.
+  bool store_is_mute() const;
   int size() const { return static_cast<int>(peers.size()); }
 
   // The rank in the group of the job's rank `global_rank`; -1 if it is not a member.
