@@ -6,8 +6,11 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -219,5 +222,45 @@ TEST_CASE("shm: a rank that sleeps hears of news at once, not at the end of its 
     launcher.join();
     CHECK(word == 0);
     CHECK(wait.news().seen != page->news());
+  }
+}
+
+TEST_CASE("shm: what a rank sent before it ended is received, though its end is heard of first", "[shm]") {
+  class HearsOfEnd final : public WaitObserver {
+   public:
+    explicit HearsOfEnd(std::function<void()> before) : before_(std::move(before)) {}
+    bool on_slow(Duration /*waited*/) override { return false; }
+    void on_news(std::uint32_t /*news*/) override {
+      before_();
+      throw Error(ErrorCode::peer_lost, "rank 1 has ended", "g", 1);
+    }
+    void on_timeout(Duration /*budget*/) override {}
+
+   private:
+    std::function<void()> before_;
+  };
+  for (const bool has_sent : {true, false}) {
+    const auto store = make_memory_store();
+    const auto page = ControlPage::in_memory(1);
+    page->ring();
+    require_well(run_ranks(2, [&](int rank, ShmChannel& channel) {
+      Data data(10, rank);
+      if (rank == 1) {
+        store->wait_for("looks", 20s);  // for the last time before it hears of the end
+        if (has_sent) send(channel, 0, 1, data);
+        store->set("ended", "");
+        store->wait_for("done", 20s);
+        return;
+      }
+      HearsOfEnd observer([&] {
+        store->set("looks", "");
+        store->wait_for("ended", 20s);
+      });
+      WaitContext wait(Deadline::after(20s), page.get(), nullptr, &observer);
+      const Ending ending = ending_of([&] { channel.wait(channel.post_recv(1, 1, data), wait); });
+      store->set("done", "");
+      expect(ending.code == (has_sent ? std::nullopt : std::optional(ErrorCode::peer_lost)), ending.text);
+      expect(data == Data(10, has_sent ? 1 : 0), "content");
+    }));
   }
 }

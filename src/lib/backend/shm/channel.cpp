@@ -290,6 +290,16 @@ bool ShmChannel::keeps_processor() noexcept {
 template <class Step, class Tell, class MaySleep>
 void ShmChannel::wait_for(Step step, Tell tell, MaySleep may_sleep, bool polls, WaitContext& wait) {
   Doorbell doorbell(segment_->place(rank_).doorbell);
+  // Returns whether it is there after all: a rank's end may be heard of before what it sent is looked at.
+  const auto check = [&] {
+    try {
+      wait.check();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::peer_lost || !step()) throw;
+      return true;
+    }
+    return false;
+  };
   bool told = false;
   for (;;) {
     for (int i = 0; i < (polls ? kSpins : 1); ++i) {
@@ -300,7 +310,7 @@ void ShmChannel::wait_for(Step step, Tell tell, MaySleep may_sleep, bool polls, 
     const bool keeps = keeps_processor();
     const Duration keeping = polls ? Duration(kKeepingTime) : Duration(kFarKeepingTime);
     for (const auto until = core::Clock::now() + keeping; keeps && core::Clock::now() < until;) {
-      wait.check();
+      if (check()) return;
       if (polls)
         pause_briefly();
       else
@@ -309,7 +319,7 @@ void ShmChannel::wait_for(Step step, Tell tell, MaySleep may_sleep, bool polls, 
     }
     if (const auto processors = segment_->processors()) yielding_.set_crowded(segment_->size() > *processors);
     for (int i = 0; polls && i < kYields; ++i) {
-      wait.check();
+      if (check()) return;
       const bool pays = yielding_.yield();
       if (step()) return;
       if (!pays) break;
@@ -323,8 +333,7 @@ void ShmChannel::wait_for(Step step, Tell tell, MaySleep may_sleep, bool polls, 
       doorbell.sleep_unless(look, at_most, wait);
     else
       doorbell.sleep_at_once_unless(look, at_most, wait);
-    if (is_there) return;
-    wait.check();
+    if (is_there || check()) return;
   }
 }
 
