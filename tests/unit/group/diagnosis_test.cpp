@@ -704,6 +704,30 @@ TEST_CASE("diagnosis: a name that begins like another, and an earlier group of t
               {ErrorCode::timeout, 1, {"rank 1 may not have entered it (last seen in allreduce of group 'row')"}}, {0});
 }
 
+TEST_CASE("diagnosis: a rank that has started a call has come to it, though it has waited for an earlier one",
+          "[group]") {
+  const auto control = col::ControlPage::in_memory(4);
+  Surroundings surroundings = without_page(1, 4, col::make_memory_store());
+  surroundings.group = "row";
+  surroundings.token = 7;
+  surroundings.control = control;
+  for (int rank = 0; rank < 4; ++rank) {
+    col::RankRecord& record = control->record(rank);
+    record.join(rank);
+    const int row = record.enter_group("row", 7);
+    const std::uint64_t last = rank == 3 ? 2 : 3;  // rank 3 has not come to the barrier
+    for (std::uint64_t call = 2; call <= last; ++call)
+      col::test::note(record, row, call, col::Collective::barrier, {}, rank == 3);
+    record.begin("row", rank == 0 ? 3 : 2, "barrier", 1);
+  }
+  control->record(0).waiting(-1, -1);
+  control->record(3).end();
+  const Error error = timeout_of_rank_1(surroundings);
+  INFO(error.message());
+  CHECK(error.rank() == 3);
+  CHECK(error.message().find("rank 3 did not enter it") != std::string::npos);
+}
+
 TEST_CASE("diagnosis: a rank that hangs with calls in flight is named, also by who waits for one that waits for it",
           "[group]") {
   std::latch others_done(2);

@@ -110,6 +110,16 @@ std::optional<RankActivity> Surroundings::activity_of(int member) const {
   return of != nullptr ? std::optional(of->read()) : std::nullopt;
 }
 
+// A record tells of the call that its rank waits for, which may have started later ones; the flight recorder has those.
+std::uint64_t Surroundings::last_call(const RankActivity& of) const {
+  std::uint64_t last = of.sequence;
+  if (const RankRecord* const its = record_of(of.rank)) {
+    for (const RecordedGroup& one : its->groups_ever())
+      if (one.token == token) last = std::max(last, one.last);
+  }
+  return last;
+}
+
 Diagnosis::Diagnosis(Surroundings& surroundings, Describe describe)
     : surroundings_(surroundings), describe_(std::move(describe)) {}
 
@@ -393,13 +403,13 @@ Diagnosis::Presence Diagnosis::presence(const Operation& operation, int rank) {
   if (activity->state == State::finished || activity->group.empty()) return Presence::absent;
   // A record shows the last call alone: in another group, it does not say what came before.
   if (!operation.collective || !is_same_group(activity->group, surroundings_.group)) return Presence::unknown;
-  return activity->sequence >= operation.sequence ? Presence::arrived : Presence::absent;
+  return surroundings_.last_call(*activity) >= operation.sequence ? Presence::arrived : Presence::absent;
 }
 
 // The number after that of the last call of this group that a rank is known to have come to; 0 if nothing is known.
 std::uint64_t Diagnosis::progress_of(int rank) const {
   const auto activity = surroundings_.activity_of(rank);
-  if (activity && is_same_group(activity->group, surroundings_.group)) return activity->sequence + 1;
+  if (activity && is_same_group(activity->group, surroundings_.group)) return surroundings_.last_call(*activity) + 1;
   const auto heard = heard_.find(rank);
   return heard == heard_.end() ? 0 : heard->second->end();
 }

@@ -95,6 +95,8 @@ struct Surroundings {
   const RankRecord* record_of(int global_rank) const;
   // What a member on this node is doing; nothing if it is on another node, or if there is no control page.
   std::optional<RankActivity> activity_of(int rank) const;
+  // The number of the last call that a member on this node has come to. Requires: that is what it does in this group.
+  std::uint64_t last_call(const RankActivity& of) const;
 };
 
 // Whether a record, which cuts long names, means this group.
