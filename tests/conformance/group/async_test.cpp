@@ -13,6 +13,7 @@
 
 #include "conformance/group/fleet.hpp"
 #include "conformance/group/worlds.hpp"
+#include "support/soon.hpp"
 
 namespace col::test {
 namespace {
@@ -194,6 +195,26 @@ TEST_CASE("async: a backend's own blocking algorithm lets what is in flight end 
     expect_error(ErrorCode::invalid_argument, "asynchronous calls need a plan",
                  [&] { std::ignore = group.iallreduce(in, out, {.algorithm = "gloo_ring"}); });
     group.barrier();
+  });
+}
+
+TEST_CASE("async: a blocking call that lets an earlier one end first is told of once that has", "[group][async]") {
+  threads_on_each_backend(2, [](Group& group, Context& context) {
+    if (group.backend() != "gloo") return;
+    const RankRecord& first = context.spec().control->record(0);
+    const auto waits_in = [&](std::uint64_t call) {
+      const RankActivity activity = first.read();
+      return activity.sequence == call && activity.state == RankActivity::State::waiting;
+    };
+    std::vector<int> in(3, 1), out(3), data(3, 1);
+    if (group.rank() == 1) expect(soon([&] { return waits_in(1); }));
+    Work work = group.iallreduce(in, out);
+    if (group.rank() == 1) {
+      work.wait();
+      expect(soon([&] { return waits_in(2); }));
+    }
+    group.allreduce(data, {.algorithm = "gloo_ring"});
+    work.wait();
   });
 }
 

@@ -237,7 +237,10 @@ void Starter::end(const PendingPtr& call) {
     launch(call);
     return flight_.await(pending);
   }
-  if (!flight_.active().empty()) flight_.await_collectives();
+  if (!flight_.active().empty()) {
+    flight_.await_collectives();
+    flight_.recording().record(pending);  // it told of those
+  }
   Wait wait(*this, pending);
   try {
     // It has no steps that could be counted from here: a fault strikes at its begin.
