@@ -1,7 +1,10 @@
 #include "group/join/epoch_record.hpp"
 
+#include <string>
+
 #include <col/error.hpp>
 
+#include "group/diagnosis/failure.hpp"
 #include "support/catch.hpp"
 
 using namespace col::group;
@@ -23,7 +26,7 @@ EpochRecord decided() {
 
 TEST_CASE("epoch record: its text says all of it, and equal records have equal texts", "[epochs]") {
   EpochRecord record = decided();
-  record.error = "{\"code\":\"io\"}";
+  record.error = encode_error(col::Error(col::ErrorCode::io, "the store is gone"));
   const EpochRecord read = EpochRecord::decode(record.encode());
   CHECK(read == record);
   CHECK(read.encode() == record.encode());
@@ -38,6 +41,25 @@ TEST_CASE("epoch record: a text that is none is refused with what it should be",
       EpochRecord::decode(R"({"epoch":1,"phase":"void","base":0,"token":1,"members":[{"i":1,"was":9000000,"a":""}]})"),
       col::Error);
   CHECK_THROWS_AS(Presence::decode(""), col::Error);
+}
+
+TEST_CASE("epoch record: a text that no compare_set of this version could follow is refused", "[epochs]") {
+  const auto refused = [](const std::string& text, const std::string& why) {
+    CHECK_THROWS_WITH(EpochRecord::decode(text), Catch::Matchers::StartsWith("internal: the record of an epoch in the "
+                                                                             "store cannot be read (" +
+                                                                             why));
+  };
+  const std::string text = decided().encode();
+  const std::string of_a_later_version = text.substr(0, text.size() - 1) + ",\"more\":1}";
+  refused(of_a_later_version, "this version of col would write it otherwise");
+  refused(" " + text, "this version of col would write it otherwise");
+  EpochRecord record = decided();
+  record.lost.clear();  // who was number 1
+  refused(record.encode(), "numbers of the last epoch are missing");
+  record = in_phase(decided(), Phase::failed);
+  refused(record.encode(), "it has failed, and does not say why");
+  record.error = "no error";
+  refused(record.encode(), "it has failed, and does not say why");
 }
 
 TEST_CASE("epoch record: a word says all of itself", "[epochs]") {

@@ -12,16 +12,21 @@
 
 namespace col::group {
 
-// Throws internal if `text` is no such thing. `what`: in words, for the message.
+// `what`: in words, for the message.
+inline Error unreadable(std::string_view what, std::string_view why) {
+  return Error(ErrorCode::internal,
+               fmt::format("the {} in the store cannot be read ({}); is the store shared with another program, or with "
+                           "another version of col?",
+                           what, why));
+}
+
+// Throws internal if `text` is no such thing.
 template <class T>
 T decoded(std::string_view text, std::string_view what) {
   try {
     return core::parsed_json<T>(text, std::string(what), core::UnknownMembers::skipped);
   } catch (const Error& error) {
-    throw Error(ErrorCode::internal,
-                fmt::format("the {} in the store cannot be read ({}); is the store shared with another "
-                            "program, or with another version of col?",
-                            what, error.message()));
+    throw unreadable(what, error.message());
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "group/diagnosis/failure.hpp"
 #include "group/join/decoded.hpp"
 #include "json/json_fields.hpp"
 
@@ -144,7 +145,14 @@ std::string EpochRecord::encode() const {
 }
 
 EpochRecord EpochRecord::decode(std::string_view text) {
-  return decoded<EpochRecord>(text, "record of an epoch");
+  constexpr std::string_view kWhat = "record of an epoch";
+  auto record = decoded<EpochRecord>(text, kWhat);
+  // compare_set compares texts: what reads as this record, and has another text, could never be followed by the next.
+  if (record.encode() != text) throw unreadable(kWhat, "this version of col would write it otherwise");
+  if (record.generation().number_of(0) >= 0) throw unreadable(kWhat, "numbers of the last epoch are missing");
+  if (record.phase == Phase::failed && !decode_error(record.error))
+    throw unreadable(kWhat, "it has failed, and does not say why");
+  return record;
 }
 
 std::string Presence::encode() const {
