@@ -78,7 +78,8 @@ TEST_CASE("gloo heartbeat: who has never said that it lives is not expected to s
 TEST_CASE(
     "gloo heartbeat: a silent host whose kernel answers is stopped, one whose kernel is silent, too, is lost sooner",
     "[gloo]") {
-  const HeartbeatSpec spec{.host_timeout = 500ms};
+  // Whether the kernel's last answer is late counts by this machine's time, in which a busy one may stand still.
+  const HeartbeatSpec spec{.host_timeout = 1h};
   Line line;
   line.pulse.hear(line.now);
   REQUIRE(line.pulse.deadline(spec, line.now) == line.now + spec.most_silence());
@@ -92,11 +93,12 @@ TEST_CASE(
     CHECK(line.look(spec) == HostFault::stopped);
   }
   SECTION("it does not") {
-    line.now += spec.most_silence() - 1ns;
-    CHECK_FALSE(line.look(spec));
+    const HeartbeatSpec quick{.host_timeout = 500ms};
+    line.now += quick.most_silence() - 1ns;
+    CHECK_FALSE(line.look(quick));
     line.now += 1ns;
-    line.wait_for_silence(spec.latest_answer());
-    CHECK(line.look(spec) == HostFault::unreachable);
+    line.wait_for_silence(quick.latest_answer());
+    CHECK(line.look(quick) == HostFault::unreachable);
   }
   SECTION("anything that is read is a sign of life") {
     line.now += spec.most_silence() - 1ns;
