@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 
 #include <col/job.hpp>
@@ -65,25 +66,28 @@ void await_news(const ControlPage& page, std::uint32_t wanted) {
     core::wait_on_word(page.news(), seen, col::Deadline::kMaxBudget);
 }
 
-long threads() {
-  return std::ranges::distance(std::filesystem::directory_iterator("/proc/self/task"));
+// Numbers, not how many: a thread that an earlier case has joined is listed for a moment more.
+std::set<std::string> threads() {
+  std::set<std::string> found;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) found.insert(task.path().filename());
+  return found;
 }
-// One that has been joined is listed for a moment more.
-void await_threads(long wanted) {
-  while (threads() != wanted) core::yield();
+void await_new_threads(const std::set<std::string>& before, long wanted) {
+  const auto is_new = [&](const std::string& thread) { return !before.contains(thread); };
+  while (std::ranges::count_if(threads(), is_new) != wanted) core::yield();
 }
 
 }  // namespace
 
 TEST_CASE("end watch: each end is told at once, in whatever order processes end", "[group]") {
-  const long before = threads();
+  const auto before = threads();
   const Page shared;
   ControlPage& page = *shared.page;
   const Sleeper first(shared, 0), second(shared, 2), third(shared, 4);  // nobody has joined at 3
   page.record(1).join(1);
   const auto watch = watch_ends(page, 1);
   REQUIRE(watch);
-  await_threads(before + 1);
+  await_new_threads(before, 1);
   CHECK(page.news() == 0);
   third.kill();  // nobody looks at it yet
   second.kill();
@@ -100,14 +104,14 @@ TEST_CASE("end watch: each end is told at once, in whatever order processes end"
   another.page->record(0).join(0);
   auto second_watch = watch_ends(*another.page, 0);
   REQUIRE(second_watch);
-  await_threads(before + 1);
+  await_new_threads(before, 1);
   second_watch = nullptr;
   fourth.kill();
   CHECK(another.page->news() == 0);
 }
 
 TEST_CASE("end watch: the thread ends with the last page, and without one there is none", "[group]") {
-  const long before = threads();
+  const auto before = threads();
   const Page shared;
   shared.page->record(0).join(0);
   shared.page->record(1).join(1);
@@ -115,9 +119,9 @@ TEST_CASE("end watch: the thread ends with the last page, and without one there 
   const Sleeper other(shared, 2);
   auto watch = watch_ends(*shared.page, 0);
   REQUIRE(watch);
-  await_threads(before + 1);
+  await_new_threads(before, 1);
   watch = nullptr;
-  await_threads(before);
+  await_new_threads(before, 0);
   other.kill();
   CHECK(shared.page->news() == 0);
 }
@@ -140,6 +144,7 @@ TEST_CASE("end watch: a forked child has no thread, and leaves the parent's alon
   REQUIRE(watch);
   const pid_t child = ::fork();
   if (child == 0) {
+    const auto before = threads();
     watch = nullptr;
     const Page of_child;
     of_child.page->record(0).join(0);
@@ -147,7 +152,7 @@ TEST_CASE("end watch: a forked child has no thread, and leaves the parent's alon
     const auto anew = watch_ends(*of_child.page, 0);
     own.kill();
     await_news(*of_child.page, 1);
-    await_threads(2);
+    await_new_threads(before, 1);
     ::_exit(0);
   }
   int status = -1;
