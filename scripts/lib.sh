@@ -73,6 +73,13 @@ add_copyrights() {
   done
 }
 
+# For what is passed on: its times and permissions do not depend on who makes it, and when.
+make_reproducible() {
+  umask 022
+  SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)}
+  export SOURCE_DATE_EPOCH LC_ALL=C.UTF-8
+}
+
 # make_python DIR: a virtual environment over the distribution's Python, which has torch, with python_packages. One that stands
 # gets those that it has not: DIR/has lists them.
 make_python() {
