@@ -36,6 +36,9 @@ expect("CHANGELOG.md", re.search(r"^## (\S+)", (sources / "CHANGELOG.md").read_t
 expect("CITATION.cff", in_text(sources / "CITATION.cff", r"^version: (\S+)"))
 expect("docs/wheel.md", in_text(sources / "docs/wheel.md", r"\blibcol[- ](\d+\.\d+\.\d+)"))
 expect("docs/install.md", in_text(sources / "docs/install.md", r"\bcol-(\d+\.\d+\.\d+)-"))
+for name, pattern in {"conda/recipe.yaml": r'^  version: "(.*)"', "spack/packages/col/package.py": r'(?:\bversion\("|/libcol-)([\d.]+)(?="|\.tar)',
+                      "vcpkg/col/vcpkg.json": r'"version": "(.*)"', "nix/default.nix": r'^  version = "(.*)"'}.items():
+    expect(f"packaging/{name}", in_text(sources / "packaging" / name, pattern))
 for path in (sources / "packaging/abi").glob("libcol.so.*"):
     expect(f"packaging/abi/{path.name}", path.name.split("-")[0], soname)
 expect("packaging/debian/control", "libcol.so." + in_text(sources / "packaging/debian/control", r"^Package: libcol(\d+)$"), soname)

@@ -15,7 +15,8 @@ import tempfile
 
 root = pathlib.Path(sys.argv[1])
 FILES = ["meson.build", "pyproject.toml", "CITATION.cff", "README.md", "LICENSE", "docs/wheel.md", "docs/install.md", "packaging/debian/control",
-         "src/lib/meson.build", "scripts/release", "tests/system_wheel/versions.py"]
+         "src/lib/meson.build", "scripts/release", "tests/system_wheel/versions.py",
+         "packaging/conda/recipe.yaml", "packaging/spack/packages/col/package.py", "packaging/vcpkg/col/vcpkg.json", "packaging/nix/default.nix"]
 CHANGES = "# Changelog\n\n## 0.1.0 (2026-12-05)\n\n- **It is there.**\n\n## 0.0.9 (2026-11-01)\n\n- Older.\n"
 wrong = []
 work = pathlib.Path(tempfile.mkdtemp(prefix="col-release-test-"))
