@@ -111,6 +111,7 @@ try:
     commit(planted, scripts__release=text.replace("mtime=epoch", "mtime=os.getpid()"))
     expect("planted", text != (planted / "scripts/release").read_text(), "there is no mtime=epoch")
     done = release(planted, str(work / "planted-made"))
+    expect("nothing is left of it", not list(work.glob("*planted-made*")), list(work.iterdir()))
     expect("other bytes", done.returncode == 1 and f"libcol-{version}.tar.gz" in done.stderr and "the second time" in done.stderr, done)
 
     # ---- Signed, where there is a key
