@@ -104,7 +104,7 @@ def run(*command):
     return done.returncode, done.stdout, done.stderr
 
 
-def build(changes):
+def build(changes, *options):
     header, source = HEADER, SOURCE
     for before, after in changes:
         if before not in header + source:
@@ -114,7 +114,7 @@ def build(changes):
     (work / "include/col/planted.hpp").write_text(header)
     (work / "planted.cpp").write_text(source)
     code, _, text = run(*compiler, "-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcol.so.0", "-Iinclude",
-                        "planted.cpp", "-o", "libcol.so")
+                        *options, "planted.cpp", "-o", "libcol.so")
     if code != 0:
         sys.exit(f"abi.py: {text}")
 
@@ -143,6 +143,20 @@ try:
         build(changes)
         code, out, err = abi("compare")
         expect(what, code == 0 and " 0 breaks" in out and "gone: " not in out, out + err)
+    # Symbols may get versions, and have to keep them.
+    for version in "V_1", "V_2":
+        (work / version).write_text(f"{version} {{ global: *; }};")
+    build([], f"-Wl,--version-script={work}/V_1")
+    code, out, err = abi("compare")
+    expect("versions", code == 0 and "new: version of col_run = V_1" in out, out + err)
+    (work / "base").rename(work / "without")
+    abi("make")
+    build([], f"-Wl,--version-script={work}/V_2")
+    code, out, err = abi("compare")
+    said = {"changed: version of col_run was V_1, and is V_2", "changed: version of col::plan::rounds(col::Colour) was V_1, and is V_2"}
+    expect("other versions", code == 1 and said <= set(out.splitlines()), out + err)
+    subprocess.run(["rm", "-rf", work / "base"])
+    (work / "without").rename(work / "base")
     # What is new is said, and a release has to have it in its baseline.
     build(PASSES["an enumerator at the end"])
     code, out, err = abi("compare", "--exact")
