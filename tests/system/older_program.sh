@@ -8,9 +8,12 @@ baseline=$(ls "$ROOT"/packaging/abi/libcol.so.*-"$(uname -m)" 2>/dev/null | sort
 [ -n "$baseline" ] || skip "there is no baseline for $(uname -m)"
 tree=$(sed -nE '1s/^#.*Headers: tree ([0-9a-f]+)$/\1/p' "$baseline")
 [ -n "$tree" ] || fail "$baseline names no tree of headers: it was made outside of a clone"
-git -C "$ROOT" -c safe.directory='*' cat-file -e "$tree" 2>/dev/null || skip "this is no clone with the history that has tree $tree"
+in_clone() { git -C "$ROOT" -c safe.directory='*' "$@"; }
+[ "$(in_clone rev-parse --is-shallow-repository 2>/dev/null)" = false ] || skip "this is no clone with its history, which has these headers"
+in_clone cat-file -e "$tree" 2>/dev/null ||
+  fail "$baseline was made of headers that no commit has: scripts/dev abi make, once more with those that are committed"
 mkdir "$work/include"
-git -C "$ROOT" -c safe.directory='*' archive "$tree" | tar -x -C "$work/include"
+in_clone archive "$tree" | tar -x -C "$work/include"
 read -ra compiler <<<"$CXX"
 
 compile() {  # compile PROGRAM SOURCE OPTION…
