@@ -8,6 +8,11 @@ set -euo pipefail
 . "$(dirname "$0")/bare_root.sh"
 bare=
 [ "${1:-}" != --root ] || { bare=$(realpath "${2:?--root needs a folder}"); shift 2; }
+# The source package has the files of the commit, and debian/. It is built by who has it, and not here.
+"$source_dir/scripts/dev" package --no-install --source --series noble "$work/sources"
+(cd "$work" && dpkg-source -x sources/col_*~noble.dsc unpacked >"$work/out" 2>&1) || fail "the source package: $(cat "$work/out")"
+diff <(cd "$work/unpacked" && find . -type f -not -path './debian/*' | sort) <(cd "$source_dir" && git ls-files ':!.gitignore' | sed 's|^|./|' | sort) ||
+  fail "the source package has other files than the commit (above)"
 "$source_dir/scripts/dev" package --no-install "$@" "$work/packages"
 "$source_dir/scripts/dev" tarball --no-install "$@" "$work/col.tar.gz"
 bare_root "$bare" g++,cmake,make,meson,pkg-config
