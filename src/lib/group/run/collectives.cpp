@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <exception>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -151,7 +152,10 @@ void Collectives::keep(const PendingPtr& pending) {
   auto& [last, older] = kept_beside(pending->request);
   std::swap(last, older);
   flight_.swap_pooled(pending, std::exchange(last, pending));
-  starter_.prepare_native(*pending);
+  try {
+    starter_.prepare_native(*pending);
+  } catch (const std::exception&) {  // no memory: this call has ended, or is in flight, and a later one does without
+  }
 }
 
 PendingPtr Collectives::prepare(const Call& call, const Options& options) {
