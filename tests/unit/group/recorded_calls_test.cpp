@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <col/group.hpp>
@@ -141,4 +142,31 @@ TEST_CASE("recorded calls: the record tells of what a rank waits for, not of wha
                                     }});
   INFO(show(outcomes));
   CHECK(all_good(outcomes));
+}
+
+TEST_CASE("recorded calls: of those that were started together, the one that is waited for is told of, and timed",
+          "[group]") {
+  std::shared_ptr<col::ControlPage> page;
+  std::mutex mutex;
+  const auto body = [&](int rank, col::Context& context) {
+    col::Group group = context.init_group({.rank = rank, .world_size = 2, .backend_name = "shm"});
+    std::vector<float> first(3, 1), second(3, 1);
+    const auto waits = [&] {
+      const col::RankActivity activity = page->record(0).read();
+      return activity.sequence == 1 && activity.state == col::RankActivity::State::waiting;
+    };
+    if (rank == 1) expect(soon(waits));
+    col::Coalescing scope = group.coalesce();
+    std::ignore = group.iallreduce(first, first);
+    std::ignore = group.iallreduce(second, second);
+    scope.end().wait();
+  };
+  const auto outcomes = run_threads(2, body, {.adapt = [&](col::ContextSpec& spec) {
+                                      const std::lock_guard lock(mutex);
+                                      page = spec.control;
+                                    }});
+  INFO(show(outcomes));
+  REQUIRE(all_good(outcomes));
+  const std::vector<col::TimedCall> calls = page->record(0).times_since(0).calls;
+  CHECK(std::ranges::any_of(calls, [](const col::TimedCall& call) { return call.sequence == 1 && call.took_ns > 0; }));
 }

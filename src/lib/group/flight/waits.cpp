@@ -69,7 +69,10 @@ void Flight::outlast_capture(std::string_view call, Duration timeout, const Pend
 void Flight::await_parts(const Pending& pending) {
   const Deadline limit = Deadline::after(pending.timeout);
   const std::vector<PendingPtr> parts = pending.parts;  // finish() clears them
-  for (const PendingPtr& part : parts) await(*part, limit);
+  for (const PendingPtr& part : parts) {
+    if (!part->has_ended()) recording_.on_wait(*part);  // a wait that has a deadline from the begin does not say so
+    await(*part, limit);
+  }
 }
 
 void Flight::await(Pending& pending) {

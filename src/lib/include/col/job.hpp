@@ -380,7 +380,7 @@ class COL_EXPORT WaitContext {
   }
 
   // Sets what waits for the first check(), slice() or deadline(): a call that ends without any of these does not need
-  // it. It must not throw.
+  // it. It must not throw. A context that was made with a Deadline has begun, and does not call it.
   void before_waiting(std::function<void()> first) { before_waiting_ = std::move(first); }
   // Sets work that this rank does for others while it waits. Each check() calls it, and throws what it throws.
   void meanwhile(std::function<void()> work) { meanwhile_ = std::move(work); }
