@@ -93,14 +93,15 @@ TEST_CASE("nccl launcher: what a call owns has gone when it is known to have end
 TEST_CASE("nccl launcher: a thread that does not come back is left behind, with its device and what it uses",
           "[nccl]") {
   const std::size_t before = fake_gpu_alive("contexts");
-  const auto owned = std::make_shared<std::latch>(1);  // shared with the call
-  std::weak_ptr<std::latch> seen = owned;
+  const auto begun = std::make_shared<std::latch>(1), owned = std::make_shared<std::latch>(1);  // shared with the call
   {
     Launcher launcher(driver(), 1);
-    launcher.begin([owned] {
+    launcher.begin([begun, owned] {
+      begun->count_down();
       owned->wait();
       return ncclSuccess;
     });
+    begun->wait();  // a thread that is late finds that it is to end, and makes no call
     CHECK(!launcher.is_free());
   }
   CHECK(fake_gpu_alive("contexts") == before + 1);
