@@ -72,8 +72,9 @@ class CallRing {
     std::uint64_t last = number + 1;
     if (!ring_.entries.compare_exchange_strong(last, number, std::memory_order_acq_rel))
       return entry.call.store(0, std::memory_order_release);
-    if (record_.entries.load(std::memory_order_relaxed) > number)
-      record_.entries.store(number, std::memory_order_release);
+    // Another thread's call may be told of just now, too.
+    std::uint64_t told = record_.entries.load(std::memory_order_relaxed);
+    if (told > number) record_.entries.compare_exchange_strong(told, number, std::memory_order_acq_rel);
   }
 
   // True if RankRecord::begin() has told of a call since that entry was written.
@@ -125,7 +126,11 @@ class CallRing {
 
   // Another thread may have added many since the number was read: these must not be lost.
   void publish(std::uint64_t number) noexcept {
-    if (next() <= number) ring_.entries.store(number + 1, std::memory_order_release);
+    const std::uint64_t before = next();
+    if (before > number) return;
+    // Others have taken theirs back since: nobody is in these calls.
+    for (std::uint64_t taken = before; taken < number; ++taken) at(taken).call.store(0, std::memory_order_release);
+    ring_.entries.store(number + 1, std::memory_order_release);
   }
 
   // Operations end in any order, and a message has the number of the collective before it.

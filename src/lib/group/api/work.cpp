@@ -136,6 +136,7 @@ bool Work::Handle::wait_within(Duration budget) {
         flight.progress_all();
         if (pending->has_ended()) break;
         if (until.expired()) return false;
+        if (turn == 0) flight.recording().on_brief_wait(*pending);
         watch.look();
         wait.check();
         group::Flight::pause(turn);

@@ -196,6 +196,8 @@ bool Access::move_on_unattended() {
     // Its Works would never end: nobody moves them on any more.
     if (is_left_over_ && !flight_.active().empty())
       core_.break_with(core_.own_error(ErrorCode::aborted, "the group was destroyed with operations in flight"));
+    // The call that was on its way out as the group was destroyed may have left it to the others.
+    if (flight_.active().empty()) leave_to_others(false);
     return false;
   }
   const auto& active = flight_.active();

@@ -111,4 +111,13 @@ void Recording::on_wait(Pending& pending) {
   if (pending.entry || (pending.started && pending.request.fingerprint != 0)) record(pending);
 }
 
+void Recording::on_brief_wait(Pending& pending) {
+  const RankRecord* const record = core_.record();
+  if (record == nullptr) return;
+  const RankActivity told = record->read();
+  const bool is_told = told.sequence == pending.sequence && told.fingerprint == pending.request.fingerprint &&
+                       is_same_group(told.group, core_.name());
+  if (!is_told) on_wait(pending);
+}
+
 }  // namespace col::group

@@ -24,6 +24,8 @@ class Recording {
   void record_briefly(Pending& pending);
   // Its wait begins: it is recorded at length, and its time is taken.
   void on_wait(Pending& pending);
+  // The same for one that lasts for a moment, and may come again and again: the first tells.
+  void on_brief_wait(Pending& pending);
   // It was started, for this rank to wait for it later.
   void note_start(Pending& pending);
   // It has ended. `is_last`: nothing else is in flight.
