@@ -23,8 +23,8 @@ has_lines 5
 expect_in "$out" '^arrows [1-9][0-9]*, of them without an end 0$'
 [ -z "$(ls -A "$TMPDIR")" ] || fail "something is left in TMPDIR"
 
-# ---- A small file has the last calls
-expect_exit 0 "$COLRUN" -n 3 --trace "$work/small.json" --trace-limit 64K "$TRACE_CALLS" 400
+# ---- A small file has the last calls: less than a sixth of these
+expect_exit 0 "$COLRUN" -n 3 --trace "$work/small.json" --trace-limit 64K "$TRACE_CALLS" 40
 [ "$(stat -c %s "$work/small.json")" -le 65536 ] || fail "larger than its limit"
 expect_exit 0 $check_trace "$work/small.json"
 expect_in "$out" '^call barrier of rank 2: [1-9]'
