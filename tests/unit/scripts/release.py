@@ -104,8 +104,11 @@ try:
     # ---- What is given comes along, and bytes that are others the second time are found
     (work / "given").mkdir()
     (work / "given" / f"libcol-{version}-cp311-cp311-manylinux_2_34_aarch64.whl").write_text("a wheel")
+    (work / "given" / f"libcol-dev_{version}_arm64.deb").write_text("a package")
     done = release(first, "--given", str(work / "given"), str(work / "one"))
     expect("given", done.returncode == 0 and "aarch64.whl" in (work / "one/SHA256SUMS").read_text() and "aarch64.whl" in done.stdout, done)
+    expect("what goes to PyPI", re.search(r"twine upload \S+\.whl \S+\.tar\.gz\n", done.stdout), done)
+
     planted = with_clone("planted")
     text = (planted / "scripts/release").read_text()
     commit(planted, scripts__release=text.replace("mtime=epoch", "mtime=os.getpid()"))
