@@ -103,9 +103,9 @@ template <class Prepare>
 void check_no_allocation(Prepare prepare) {
   const auto* factory = col::find_backend("shm");
   if (factory == nullptr || factory->unavailable_reason()) return;
-  // Until a queue has been as long as it gets, it may grow. And a group keeps two calls in one place: where three meet by
-  // their addresses, they are made anew each time. So each attempt has its own buffers; one that allocates nothing is
-  // enough.
+  // Until a queue has been as long as it gets, it may grow. And a group keeps two calls in one place: where three meet
+  // by their addresses, they are made anew each time. So each attempt has its own buffers; one that allocates nothing
+  // is enough.
   std::atomic<long> before{0}, least{std::numeric_limits<long>::max()};
   const SlowTime slow;
   const auto outcomes = col::test::run_threads(kMembers, [&](int rank, col::Context& context) {

@@ -104,8 +104,8 @@ void Recording::record_briefly(Pending& pending) {
                                   : ring.begin(recorded(pending), pending.sequence);
 }
 
-// A call that waits has the time to look at the clock. What was started before may not be what the record tells of: that
-// is what was started last, of any group. Of a message that is not posted yet, nobody is told.
+// A call that waits has the time to look at the clock. What was started before may not be what the record tells of:
+// that is what was started last, of any group. Of a message that is not posted yet, nobody is told.
 void Recording::on_wait(Pending& pending) {
   if (pending.began_ns == 0) pending.began_ns = core::clock_ns();
   if (pending.entry || (pending.started && pending.request.fingerprint != 0)) record(pending);
