@@ -107,6 +107,17 @@ Duration Truth::count_call(int rank) {
   return late;
 }
 
+void Truth::strike(const std::vector<Fault>& faults) {
+  for (const Fault& fault : faults) {
+    simulator_.at(simulator_.now() + fault.delay, [this, fault] {
+      int left = 0;
+      for (int rank = 0; rank < store(); ++rank)
+        left += simulator_.state_of(rank) != core::ProcessCondition::gone ? 1 : 0;
+      if (left > 1 || fault.kind != Kind::kill) happen(fault);
+    });
+  }
+}
+
 void Truth::happen(const Fault& fault) {
   // One that has ended has no more faults.
   if (fault.rank >= 0 && simulator_.state_of(fault.rank) == core::ProcessCondition::gone) return;

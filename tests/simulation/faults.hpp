@@ -62,6 +62,8 @@ class Truth {
     was_any_interrupted_ = was_any_interrupted_ || is_interrupted;
     return is_interrupted;
   }
+  // These happen after their delays, but a rank that is the last one is not killed.
+  void strike(const std::vector<Fault>& faults);
   // From now on nothing is wrong any more but with the ranks that have ended.
   void mend();
 

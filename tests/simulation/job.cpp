@@ -71,9 +71,13 @@ void Job::serve_store() {
 
 // The records of groups, and that of a job that has met.
 std::size_t Job::keys_that_stay() const {
-  // Groups that the program has named have a record, too.
+  // Groups that the program has named have a record, too. One that was renewed has its register, and the last values of
+  // that, by which ranks were woken.
   const std::size_t meetings = plan_.meets ? 1 : 0;
-  return 1 + meetings + static_cast<std::size_t>(std::ranges::count_if(plan_.program.steps, [](const Step& step) {
+  const std::size_t renewals = plan_.renewals.size();
+  const std::size_t epochs = renewals == 0 ? 0 : renewals == 1 ? 4 : 5;
+  return 1 + meetings + epochs +
+         static_cast<std::size_t>(std::ranges::count_if(plan_.program.steps, [](const Step& step) {
            return step.kind == Step::Kind::subgroup && step.keys.size() > 1;
          }));
 }

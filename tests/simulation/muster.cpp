@@ -8,8 +8,8 @@ namespace col::test {
 Muster::Result Muster::come(int rank, bool failed, bool has_world) {
   std::unique_lock lock(mutex_);
   arrived_[static_cast<std::size_t>(rank)] = true;
-  result_.is_needed = result_.is_needed || failed;
-  all_have_world_ = all_have_world_ && has_world;
+  result_.has_any_failed = result_.has_any_failed || failed;
+  result_.all_have_world = result_.all_have_world && has_world;
   for (look(); !is_complete_; look())
     changed_.wait_for(lock, std::chrono::milliseconds(20));  // a killed one says nothing
   return result_;
@@ -25,8 +25,8 @@ void Muster::look() {
     if (!is_gone && !arrived_[static_cast<std::size_t>(rank)]) return;
     if (!is_gone) result_.survivors.push_back(rank);
   }
-  result_.is_needed = result_.is_needed || is_any_gone;
-  result_.can_shrink = all_have_world_ && result_.is_needed;
+  result_.is_needed = result_.has_any_failed || is_any_gone;
+  result_.can_shrink = result_.all_have_world && result_.is_needed;
   truth_.mend();
   is_complete_ = true;
   changed_.notify_all();

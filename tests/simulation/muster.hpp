@@ -19,6 +19,7 @@ class Muster {
     std::vector<int> survivors;
     bool is_needed = false;   // some rank has failed, or has ended
     bool can_shrink = false;  // all of them have the world
+    bool has_any_failed = false, all_have_world = true;
   };
   // Waits until all ranks have come that have not ended. From then on, nothing goes wrong any more.
   Result come(int rank, bool failed, bool has_world);
@@ -32,7 +33,7 @@ class Muster {
   core::Condition changed_;
   std::vector<bool> arrived_;
   Result result_;
-  bool all_have_world_ = true, is_complete_ = false;
+  bool is_complete_ = false;
 };
 
 }  // namespace col::test

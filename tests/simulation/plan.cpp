@@ -26,6 +26,23 @@ void widen(JobPlan& plan, Random& random) {
     plan.faults.push_back(choose_interrupt(random, plan.ranks, calls));
 }
 
+// Kills and short stops at any time of a renewal, which takes some messages and a few trips to the store.
+std::vector<std::vector<Fault>> choose_renewals(Random& random, const JobPlan& plan) {
+  std::vector<std::vector<Fault>> renewals(static_cast<std::size_t>(random.from_to(1, 4)));
+  for (auto& faults : renewals) {
+    for (int more = random.one_in(2) ? random.from_to(1, 3) : 0; more > 0; --more) {
+      const bool is_kill = random.one_in(2);
+      const auto longest = static_cast<std::uint64_t>(plan.timeout.count()) / 4;
+      faults.push_back(
+          {.kind = is_kill ? Fault::Kind::kill : Fault::Kind::stop,
+           .rank = random.from_to(0, plan.ranks - 1),
+           .delay = random.skewed_below(20 * static_cast<std::uint64_t>(plan.longest_delay.count())) * Duration(1),
+           .length = is_kill ? Duration() : Duration(random.skewed_below(longest))});
+    }
+  }
+  return renewals;
+}
+
 }  // namespace
 
 JobPlan choose_plan(std::uint64_t seed, int draws) {
@@ -49,6 +66,8 @@ JobPlan choose_plan(std::uint64_t seed, int draws) {
   if (!plan.faults.empty() && plan.faults.size() < 3 && more.one_in(4))
     plan.faults.push_back(choose_store_fault(more, plan.ranks, calls, plan.timeout));
   if (draws >= 2) widen(plan, wider);
+  Random renewing(seed * 2 + 0x3'0000'0001);
+  if (draws >= 4 && renewing.one_in(3)) plan.renewals = choose_renewals(renewing, plan);
   return plan;
 }
 
@@ -69,6 +88,10 @@ std::string describe(const JobPlan& plan) {
   if (plan.has_turns) text += ", threads take turns";
   if (plan.mistake) text += ", " + describe(*plan.mistake);
   for (const Fault& fault : plan.faults) text += ", " + describe(fault);
+  for (const auto& renewal : plan.renewals) {
+    text += ", renews";
+    for (const Fault& fault : renewal) text += ", " + describe(fault);
+  }
   return text;
 }
 

@@ -17,8 +17,9 @@ namespace col::test {
 
 // The version of what a seed is drawn for. Programs and faults of more kinds come with a new version, so that a seed
 // that was kept for what it has found stays what it was: version 1 has what there was until seed 3173 of seeds.txt was
-// kept; since version 3, a free lock is a place where another thread may go on.
-inline constexpr int kDraws = 3;
+// kept; since version 3, a free lock is a place where another thread may go on; since version 4, some jobs end with
+// renewals.
+inline constexpr int kDraws = 4;
 
 struct JobPlan {
   int draws = kDraws;
@@ -37,6 +38,8 @@ struct JobPlan {
   bool has_turns = false;  // ContextSpec::serialize
   bool records_steps = false;
   std::optional<Mistake> mistake = {};
+  // Since version 4: what happens in each renewal of the world by which the job ends, in place of a smaller group.
+  std::vector<std::vector<Fault>> renewals = {};
 
   // True if something in it starts the progress thread.
   bool starts_progress_thread() const;

@@ -43,13 +43,16 @@ void SimulatedRank::run() {
   if (context && !has_world) leave(*context);
   around_.simulator.say_place("muster");
   const Muster::Result others = around_.muster.come(rank_, failed, has_world);
-  if (others.can_shrink) shrink_world(others.survivors);
+  const bool renews = !around_.plan.renewals.empty() && others.all_have_world;
+  if (renews)
+    renew_world(others.survivors);
+  else if (others.can_shrink)
+    shrink_world(others.survivors);
   if (context && has_world) leave(*context);
-  if (others.is_needed && !others.can_shrink) begin_anew(others.survivors);
+  if (others.is_needed && !others.all_have_world) begin_anew(others.survivors);
 }
 
-template <class Do>
-void SimulatedRank::call(const std::string& what, Duration budget, const Do& act, bool is_in_group) {
+void SimulatedRank::call(const std::string& what, Duration budget, const std::function<void()>& act, bool is_in_group) {
   Simulator& simulator = around_.simulator;
   simulator.say_place("before " + what);
   if (const Duration late = around_.truth.count_call(rank_); late > Duration::zero()) core::sleep_for(late);

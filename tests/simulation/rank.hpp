@@ -1,6 +1,7 @@
 // One rank of a simulated job.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -31,6 +32,7 @@ struct Surroundings {
   Checks& checks;
   Muster& muster;
   std::map<std::pair<std::string, int>, std::shared_ptr<ControlPage>> pages = {};  // by job and host
+  std::vector<std::unique_ptr<Muster>> later = {};                                 // after each renewal
 };
 
 class SimulatedRank {
@@ -67,13 +69,15 @@ class SimulatedRank {
   void leave(Context& context);
   void destroy_groups(Context& context);
   void shrink_world(const std::vector<int>& survivors);
+  // The world goes on without those who are gone, and goes on once more for each renewal of the plan.
+  void renew_world(std::vector<int> survivors);
+  bool renew_once(const std::vector<int>& survivors, std::uint64_t progress);
   void begin_anew(const std::vector<int>& survivors);
   void use(Group group);
 
   // Makes a call that has this long. What it throws is looked at, and passed on. `is_in_group`: it is a call of a
   // group.
-  template <class Do>
-  void call(const std::string& what, Duration budget, const Do& act, bool is_in_group = false);
+  void call(const std::string& what, Duration budget, const std::function<void()>& act, bool is_in_group = false);
 
   Surroundings& around_;
   const int rank_;

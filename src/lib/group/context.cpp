@@ -22,12 +22,15 @@
 #include "core/trace/trace.hpp"
 #include "group/adopt/adopted_job.hpp"
 #include "group/adopt/launchers.hpp"
+#include "group/call/checks.hpp"
 #include "group/diagnosis/failure.hpp"
 #include "group/diagnosis/world_ranks.hpp"
 #include "group/join/end_watch.hpp"
 #include "group/join/host_backend.hpp"
 #include "group/join/join.hpp"
+#include "group/join/meeting.hpp"
 #include "group/join/member.hpp"
+#include "group/join/renewal.hpp"
 #include "group/state.hpp"
 #include "store/base/call_limit.hpp"
 
@@ -65,9 +68,17 @@ class Context::Impl : public std::enable_shared_from_this<Context::Impl> {
     GroupSpec spec;
     std::string id = {};            // id of the record; empty if the environment describes the group
     std::vector<int> members = {};  // the job's ranks, in order; empty if they are not known before they meet
+    std::shared_ptr<group::Epoch> ancestor = {};  // of the group from which it is made; null: from none
   };
   // `connected`: if the ranks have connected already.
   Group make_group(const Adoption& adoption, std::optional<group::Connected> connected = {});
+  std::shared_ptr<Group::State> make_state(group::GroupParts parts, const GroupSpec& spec,
+                                           Group::State::Lineage lineage);
+  Group renew(Group::State& old, const Renewal& renewal);
+  Group enter(Group::State& old, group::GroupParts parts, const group::JoinRequest& request, group::RecordPtr record);
+  void end_epoch(Group::State& old, const Error& why, const std::shared_ptr<Group::State>& next);
+  static void forget_notice(Group::State& ended, Group::State& next) noexcept;
+  std::vector<std::shared_ptr<Group::State>> made_from(const group::Epoch& epoch) const;
   std::optional<Adoption> adoptable(std::string_view name) const;
   void watch_ends();
   bool is_whole_job(const Adoption& adoption) const;
@@ -226,37 +237,12 @@ Group Context::Impl::make_group(const Adoption& adoption, std::optional<group::C
     group::GroupParts parts =
         connected && connected->channel ? group::join_connected(request, *std::move(connected)) : group::join(request);
     if (!adopted_id.empty()) parts.core.id = adopted_id;
-    parts.core.error_file = error_file_;
-    parts.core.settings = settings_;
-    parts.core.surroundings.store = store_health_;
-    parts.core.global_rank = spec_.rank;
-    parts.core.has_record = spec.is_kept;
-    // A call of another thread may still be going on in a group when the context ends.
-    const auto self = [weak = weak_from_this(), name = spec.name] {
-      auto impl = weak.lock();
-      if (!impl)
-        throw Error(ErrorCode::not_initialized, "the context of the group has ended; make groups in another one", name);
-      return impl;
-    };
-    group::GroupHost host{
-        .family = {.make_group =
-                       [self](const GroupSpec& child, std::vector<int> members,
-                              std::optional<group::Connected> by_parent) {
-                         return self()->make_group({.spec = child, .members = std::move(members)},
-                                                   std::move(by_parent));
-                       },
-                   .has_group = [self](const std::string& child) { return self()->find(child).has_value(); }},
-        .all_groups =
-            [weak = weak_from_this()] {
-              const auto impl = weak.lock();
-              return impl ? impl->all() : std::vector<Group>();
-            },
-        .destroy_group = [self](const std::string& child) { self()->destroy_group(child); },
-        .has_broken =
-            [weak = weak_from_this()](const Error& cause) {
-              if (const auto impl = weak.lock()) impl->note_failure(cause);
-            }};
-    auto state = Group::State::make(std::move(parts), std::move(host));
+    Group::State::Lineage lineage{.epoch = adoption.ancestor, .is_derived = adoption.ancestor != nullptr};
+    if (!lineage.is_derived) {
+      const group::Surroundings& made = parts.core.surroundings;
+      lineage.epoch = group::first_epoch_of(wanted, request.names_wire, made.token, made.scope);
+    }
+    auto state = make_state(std::move(parts), spec, std::move(lineage));
     reservation.fulfil(state, spec.is_kept);
     if (!connected) watch_ends();
     return Group(std::move(state));
@@ -266,6 +252,223 @@ Group Context::Impl::make_group(const Adoption& adoption, std::optional<group::C
     group::write_error_file(error_file_, error);
     throw error;
   }
+}
+
+std::shared_ptr<Group::State> Context::Impl::make_state(group::GroupParts parts, const GroupSpec& spec,
+                                                        Group::State::Lineage lineage) {
+  parts.core.error_file = error_file_;
+  parts.core.settings = settings_;
+  parts.core.surroundings.store = store_health_;
+  parts.core.global_rank = spec_.rank;
+  parts.core.has_record = spec.is_kept;
+  // A call of another thread may still be going on in a group when the context ends.
+  const auto self = [weak = weak_from_this(), name = spec.name] {
+    auto impl = weak.lock();
+    if (!impl)
+      throw Error(ErrorCode::not_initialized, "the context of the group has ended; make groups in another one", name);
+    return impl;
+  };
+  group::GroupHost host{
+      .family = {.make_group =
+                     [self, epoch = lineage.epoch](const GroupSpec& child, std::vector<int> members,
+                                                   std::optional<group::Connected> by_parent) {
+                       return self()->make_group({.spec = child, .members = std::move(members), .ancestor = epoch},
+                                                 std::move(by_parent));
+                     },
+                 .has_group = [self](const std::string& child) { return self()->find(child).has_value(); }},
+      .all_groups =
+          [weak = weak_from_this()] {
+            const auto impl = weak.lock();
+            return impl ? impl->all() : std::vector<Group>();
+          },
+      .destroy_group = [self](const std::string& child) { self()->destroy_group(child); },
+      .renew = [self](Group::State& old, const Renewal& renewal) { return self()->renew(old, renewal); },
+      .has_broken =
+          [weak = weak_from_this()](const Error& cause) {
+            if (const auto impl = weak.lock()) impl->note_failure(cause);
+          }};
+  return Group::State::make(std::move(parts), std::move(host), std::move(lineage));
+}
+
+// ---- The next epoch of a group
+
+namespace {
+
+// One thread at a time renews a group, and others see that in the rank's record.
+class OneRenewal {
+ public:
+  OneRenewal(group::Epoch& epoch, const group::Core& core) : epoch_(epoch), record_(core.record()) {
+    if (epoch.is_renewing.exchange(true))
+      throw core.own_error(ErrorCode::invalid_argument,
+                           "renew: another thread of this rank is in renew() of this group; call it in one thread");
+    if (record_ != nullptr) record_->begin(epoch.group, 0, "renew", core.token());
+  }
+  ~OneRenewal() {
+    if (record_ != nullptr) record_->end(epoch_.group);
+    epoch_.is_renewing = false;
+  }
+  OneRenewal(const OneRenewal&) = delete;
+  OneRenewal& operator=(const OneRenewal&) = delete;
+
+ private:
+  group::Epoch& epoch_;
+  RankRecord* const record_;  // null if there is none
+};
+
+std::vector<int> checked_excluded(const group::Core& core, const Renewal& renewal) {
+  const auto require = [&](bool holds, const std::string& what) {
+    if (!holds) throw core.own_error(ErrorCode::invalid_argument, "renew: " + what);
+  };
+  require(renewal.size >= 0, fmt::format("size = {} is no number of ranks; 0 means as many as before", renewal.size));
+  require(renewal.min >= 1, fmt::format("min = {} makes no group; it must be at least 1", renewal.min));
+  require(renewal.size == 0 || renewal.size >= renewal.min,
+          fmt::format("size = {} is less than min = {}", renewal.size, renewal.min));
+  require(renewal.wait >= Duration::zero(), "wait is negative; zero waits for nobody");
+  std::vector<int> excluded(renewal.excluded.begin(), renewal.excluded.end());
+  std::ranges::sort(excluded);
+  for (const int rank : excluded) group::check_peer(rank, "renew: excluded rank", core.shape());
+  require(std::ranges::adjacent_find(excluded) == excluded.end(), "a rank is listed twice in `excluded`");
+  return excluded;
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<Group::State>> Context::Impl::made_from(const group::Epoch& epoch) const {
+  auto children = states();
+  std::erase_if(children, [&](const auto& state) {
+    return !state->lineage().is_derived || state->lineage().epoch.get() != &epoch;
+  });
+  return children;
+}
+
+Group Context::Impl::renew(Group::State& old, const Renewal& renewal) {
+  group::Epoch& epoch = old.own_epoch("renew");
+  const group::Core& core = old.core();
+  const OneRenewal one(epoch, core);
+  old.access().require_usable();
+  GroupSpec next = epoch.wanted;
+  std::vector<int> members;
+  group::Roster roster;
+  group::JoinRequest request{.spec = next,
+                             .context = spec_,
+                             .job_scope = job_scope_,
+                             .job = group::job_name(spec_),
+                             .process_nonce = nonce_,
+                             .record = record(),
+                             .members = members,
+                             .write_record = false,
+                             .names_wire = epoch.names_wire,
+                             .agreed = &roster};
+  std::optional<group::GroupParts> parts;
+  group::Renewed renewed{
+      .epoch = epoch, .page = spec_.control.get(), .record = record(), .interrupt = &spec_.interrupt};
+  for (const PeerInfo& peer : core.surroundings().peers)
+    renewed.processes.emplace(epoch.record->members[static_cast<std::size_t>(peer.rank)].incarnation, peer);
+  const bool is_broken = old.broken_by().has_value();
+  renewed.end_group = [&](const Error& why, bool is_urgent) { old.revoke(why, is_urgent); };
+  renewed.end_derived = [&](const Error& why, bool is_urgent) {
+    for (const auto& child : made_from(epoch)) child->revoke(why, is_urgent || is_broken);
+  };
+  renewed.connect = [&](const group::EpochRecord& record, int number, const Deadline& until,
+                        const std::function<void()>& look) {
+    roster = group::roster_of(record);
+    members.clear();
+    for (const group::Member& member : roster.members) members.push_back(member.peer.global_rank);
+    next.rank = number;
+    next.world_size = static_cast<int>(members.size());
+    request.until = until;
+    request.look_aside = look;
+    parts = group::join(request);
+  };
+  renewed.disconnect = [&] { parts.reset(); };
+  group::ChangeSpec change{.group = epoch.group,
+                           .incarnation = epoch.self,
+                           .progress = renewal.progress,
+                           .last = epoch.record,
+                           .settled = epoch.settled,
+                           .size = renewal.size,
+                           .min = renewal.min,
+                           .wait = renewal.wait,
+                           .excluded = checked_excluded(core, renewal)};
+  change.address = group::announcement(request).encode();
+  const group::Finish end =
+      group::Renewer(std::move(renewed), std::move(change), Deadline::after(core.timeout())).run();
+  epoch.settled = end.settled;
+  if (end.error) {
+    const Error why = group::with_world_rank(*end.error, core.surroundings().peers);
+    note_failure(why);
+    group::write_error_file(error_file_, why);
+    throw why;
+  }
+  if (end.record) return enter(old, *std::move(parts), request, end.record);
+  end_epoch(old,
+            core.own_error(ErrorCode::aborted, fmt::format("epoch {} is over, and this rank has left the group by "
+                                                           "renew() with `excluded`; it has nothing to call here",
+                                                           epoch.record->epoch)),
+            nullptr);
+  return {};
+}
+
+Group Context::Impl::enter(Group::State& old, group::GroupParts parts, const group::JoinRequest& request,
+                           group::RecordPtr record) {
+  const group::Epoch& epoch = *old.lineage().epoch;
+  const std::uint64_t number = record->epoch;
+  if (parts.core.id.empty()) parts.core.id = fmt::format("{:016x}", record->token);
+  if (request.spec.rank == 0 && request.spec.is_kept && job_scope_) {
+    const store::CallLimit limit(group::kStoreTime);
+    try {
+      group::write_record(request, parts, parts.core.surroundings.peers);
+    } catch (const std::exception& e) {  // the ranks use it already
+      core::log::warn("group '{}': cannot write its record: {}", epoch.group, e.what());
+    }
+  }
+  auto state = make_state(std::move(parts), request.spec, {.epoch = group::next_epoch_of(epoch, std::move(record))});
+  end_epoch(old,
+            old.core().own_error(ErrorCode::aborted,
+                                 fmt::format("epoch {} is over, and epoch {} has taken its place; use the group that "
+                                             "renew() has returned, or ask for '{}' by its name",
+                                             epoch.record->epoch, number, epoch.group)),
+            state);
+  watch_ends();
+  return Group(std::move(state));
+}
+
+// The name stands for `next` from now on, or for nothing.
+void Context::Impl::end_epoch(Group::State& old, const Error& why, const std::shared_ptr<Group::State>& next) {
+  const auto children = made_from(*old.lineage().epoch);
+  Member before;
+  {
+    const std::lock_guard lock(mutex_);
+    before = std::exchange(groups_[old.core().name()], Member{});
+    if (next)
+      groups_[old.core().name()] = {.state = next, .kept = next->core().has_record() ? next : nullptr, .is_made = true};
+    else
+      groups_.erase(old.core().name());
+    left_[old.core().name()] = old.core().id();
+    for (const auto& child : children) {
+      groups_.erase(child->core().name());
+      if (child->core().has_record()) left_[child->core().name()] = child->core().id();
+    }
+    failure_.reset();
+  }
+  for (const auto& child : children) {
+    end_record(child->core(), false);
+    child->retire(why);
+    if (next) forget_notice(*child, *next);
+  }
+  old.retire(why);
+  if (next) forget_notice(old, *next);
+}
+
+// The notice in the store why the group has ended: all who go on know it. One that was left out may still look.
+void Context::Impl::forget_notice(Group::State& ended, Group::State& next) noexcept {
+  const auto& lost = next.lineage().epoch->record->lost;
+  const auto& peers = ended.core().surroundings().peers;
+  if (std::ranges::any_of(lost, &group::LostSeat::is_excluded)) return;
+  const auto goes_on = [&](const PeerInfo& peer) { return next.core().surroundings().rank_of(peer.global_rank) >= 0; };
+  const auto first = std::ranges::find_if(peers, goes_on);
+  if (first != peers.end() && first->rank == ended.core().rank())
+    group::forget_failure(*ended.core().surroundings().scope);
 }
 
 // Others may have joined the page since the last group.

@@ -8,18 +8,20 @@
 #include "backend/capabilities.hpp"
 #include "core/log.hpp"
 #include "group/call/checks.hpp"
+#include "group/diagnosis/failure.hpp"
 #include "group/diagnosis/world_ranks.hpp"
 
 namespace col {
 
-std::shared_ptr<Group::State> Group::State::make(group::GroupParts parts, group::GroupHost host) {
-  auto state = std::make_shared<State>(Passkey(), std::move(parts), std::move(host));
+std::shared_ptr<Group::State> Group::State::make(group::GroupParts parts, group::GroupHost host, Lineage lineage) {
+  auto state = std::make_shared<State>(Passkey(), std::move(parts), std::move(host), std::move(lineage));
   state->access_.set_self(std::shared_ptr<group::Access>(state, &state->access_));
   return state;
 }
 
-Group::State::State(Passkey /*passkey*/, group::GroupParts parts, group::GroupHost host)
+Group::State::State(Passkey /*passkey*/, group::GroupParts parts, group::GroupHost host, Lineage lineage)
     : host_(std::move(host)),
+      lineage_(std::move(lineage)),
       core_(std::move(parts.core)),
       lanes_(core_, std::move(parts.connections)),
       stager_(core_, lanes_),
@@ -65,6 +67,23 @@ std::optional<Error> Group::State::destroy(const std::optional<Error>& why) noex
   return end(why, false);
 }
 
+// A call of another thread ends by the channel's error, and then breaks the group itself.
+void Group::State::revoke(const Error& why, bool is_urgent) noexcept {
+  if (access_.is_destroyed() || core_.is_forked_child()) return;
+  if (const auto lock = access_.lock_unless_used()) {
+    if (is_urgent || !flight_.active().empty()) core_.break_with(why);
+    return;
+  }
+  group::publish_failure(*core_.surroundings().scope, why, core_.rank());
+  lanes_.abort(why);
+}
+
+void Group::State::retire(const Error& why) noexcept {
+  if (access_.is_destroyed()) return;
+  core_.retire(why);
+  end(std::nullopt, true);
+}
+
 std::optional<Error> Group::State::end(const std::optional<Error>& why, bool silently) noexcept {
   if (!access_.mark_destroyed()) return std::nullopt;
   if (core_.is_forked_child()) {  // nobody else is here, whatever the group says of the parent's threads
@@ -90,6 +109,19 @@ std::optional<Error> Group::State::end(const std::optional<Error>& why, bool sil
   lanes_.close();
   group::clear_board(core_.surroundings());
   return error;
+}
+
+group::Epoch& Group::State::own_epoch(std::string_view call) const {
+  if (!lineage_.is_derived) return *lineage_.epoch;
+  throw core_.own_error(ErrorCode::invalid_argument,
+                        fmt::format("{}: this group was made from '{}', which alone has epochs; call it on that one, "
+                                    "and make this group again from its next epoch",
+                                    call, lineage_.epoch->group));
+}
+
+Group Group::State::renew(const Renewal& renewal) {
+  if (!host_.renew) throw core_.own_error(ErrorCode::not_initialized, "renew: the context of the group has ended");
+  return host_.renew(*this, renewal);
 }
 
 void Group::State::leave() {

@@ -20,6 +20,7 @@
 #include "group/flight/mailbox.hpp"
 #include "group/flight/stager.hpp"
 #include "group/gpu/multi_gpu.hpp"
+#include "group/join/epoch.hpp"
 #include "group/join/family.hpp"
 #include "group/join/join.hpp"
 #include "group/run/collectives.hpp"
@@ -36,6 +37,7 @@ struct GroupHost {
   Family::Host family = {};
   std::function<std::vector<Group>()> all_groups = {};
   std::function<void(const std::string&)> destroy_group = {};
+  std::function<Group(Group::State&, const Renewal&)> renew = {};
   std::function<void(const Error&)> has_broken = {};  // the group has, by that error, or the program hears of it again
 };
 
@@ -43,7 +45,12 @@ struct GroupHost {
 
 class Group::State : public std::enable_shared_from_this<Group::State> {
  public:
-  static std::shared_ptr<State> make(group::GroupParts parts, group::GroupHost host);
+  // The epoch that it is in, or that of the group from which it `is_derived`.
+  struct Lineage {
+    std::shared_ptr<group::Epoch> epoch;  // shared by all of these
+    bool is_derived = false;
+  };
+  static std::shared_ptr<State> make(group::GroupParts parts, group::GroupHost host, Lineage lineage);
   ~State();
 
   group::Core& core() { return core_; }
@@ -56,6 +63,10 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   group::MultiGpu& multi_gpu() { return multi_gpu_; }
   group::SharedMemory& shared_memory() { return shared_memory_; }
   group::Family& family() { return family_; }
+  const Lineage& lineage() const { return lineage_; }
+  // The epoch of a group that is no other one's child. `call`: for messages. Throws invalid_argument.
+  group::Epoch& own_epoch(std::string_view call) const;
+  Group renew(const Renewal& renewal);
 
   // An empty Work for null, which is an operation that has ended.
   Work work_of(group::PendingPtr pending);
@@ -68,6 +79,11 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   // later call throws. Returns an error that no other call will report: the calls of the ranks differ. `why`: the error
   // of another group that is the reason.
   std::optional<Error> destroy(const std::optional<Error>& why = std::nullopt) noexcept;
+  // Breaks the group, also while another thread uses it: its epoch is over. Unless it `is_urgent`, only if this rank
+  // has something in flight there.
+  void revoke(const Error& why, bool is_urgent) noexcept;
+  // Closes the connections without a word to the others: they know. Every later call throws `why`.
+  void retire(const Error& why) noexcept;
   // The same, and removes the group from its context's registry. Idempotent.
   void leave();
   // The program has asked its context for it.
@@ -87,13 +103,14 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   class Passkey {};  // make_shared() needs a public constructor, which nobody else may call
 
  public:
-  State(Passkey passkey, group::GroupParts parts, group::GroupHost host);
+  State(Passkey passkey, group::GroupParts parts, group::GroupHost host, Lineage lineage);
 
  private:
   void require_unused_here(std::string_view call, const void* memory, std::size_t bytes, bool own);
   std::optional<Error> end(const std::optional<Error>& why, bool silently) noexcept;
 
   const group::GroupHost host_;
+  const Lineage lineage_;
   std::atomic<bool> is_asked_for_{false};
   std::atomic<bool> is_broken_{false};
   group::Core core_;

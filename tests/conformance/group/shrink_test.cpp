@@ -27,25 +27,6 @@ std::vector<int> members(Group& group, int old_rank) {
   return group.allgather_object(old_rank);
 }
 
-// Calls of each kind, against what they must give.
-void check_works(Group& group) {
-  const int ranks = group.size(), me = group.rank();
-  for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, std::size_t{300000}}) {
-    std::vector<float> data(count, static_cast<float>(me + 1));
-    group.allreduce(data);
-    expect(data == std::vector<float>(count, static_cast<float>(ranks * (ranks + 1) / 2)), "allreduce");
-  }
-  std::vector<int> token{me == ranks - 1 ? 7 : 0};
-  group.broadcast(token, {.root = ranks - 1});
-  expect(token[0] == 7, "broadcast");
-  std::vector<int> from{-1};
-  group.sendrecv(std::vector{me}, (me + 1) % ranks, from, (me + ranks - 1) % ranks);
-  expect(from[0] == (me + ranks - 1) % ranks, "sendrecv");
-  group.iallreduce(token, token).wait();
-  expect(token[0] == 7 * ranks, "iallreduce");
-  group.barrier();
-}
-
 // Calls allreduce until a rank has died.
 void work_until_lost(Group& group, int dies, int at) {
   std::vector<float> data(1000);

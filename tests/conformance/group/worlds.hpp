@@ -130,4 +130,23 @@ inline void kill_behind_barrier(Group& group, Context& context, const std::vecto
   ::kill(::getpid(), SIGKILL);
 }
 
+// Calls of each kind, against what they must give.
+inline void check_works(Group& group) {
+  const int ranks = group.size(), me = group.rank();
+  for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, std::size_t{300000}}) {
+    std::vector<float> data(count, static_cast<float>(me + 1));
+    group.allreduce(data);
+    expect(data == std::vector<float>(count, static_cast<float>(ranks * (ranks + 1) / 2)), "allreduce");
+  }
+  std::vector<int> token{me == ranks - 1 ? 7 : 0};
+  group.broadcast(token, {.root = ranks - 1});
+  expect(token[0] == 7, "broadcast");
+  std::vector<int> from{-1};
+  group.sendrecv(std::vector{me}, (me + 1) % ranks, from, (me + ranks - 1) % ranks);
+  expect(from[0] == (me + ranks - 1) % ranks, "sendrecv");
+  group.iallreduce(token, token).wait();
+  expect(token[0] == 7 * ranks, "iallreduce");
+  group.barrier();
+}
+
 }  // namespace col::test

@@ -71,6 +71,14 @@ std::optional<Error> published_failure(Store& store, int self) {
   return failure ? std::optional(core::as_read_by(self, *failure)) : std::nullopt;
 }
 
+void forget_failure(Store& store) noexcept {
+  const store::CallLimit limit(kStoreTime);
+  try {
+    store.erase(kFailureKey);
+  } catch (const std::exception&) {  // it goes with the job
+  }
+}
+
 void write_error_file(const std::string& path, const Error& error) noexcept {
   if (path.empty()) return;
   try {

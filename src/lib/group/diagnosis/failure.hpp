@@ -26,6 +26,9 @@ std::optional<Error> failure_in(Store& store);
 // The same, as this rank, `self`, is to read it; nothing if there is none. Throws what the store throws.
 std::optional<Error> published_failure(Store& store, int self);
 
+// For the last who may want to read it.
+void forget_failure(Store& store) noexcept;
+
 // {"code":…,"rank":…,"world_rank":…,"group":…,"message":…}: also the format of COL_ERROR_FILE, which the
 // launcher reads.
 std::string encode_error(const Error& error);

@@ -92,6 +92,7 @@ void Access::throw_unusable() const {
     throw core_.own_error(
         ErrorCode::not_initialized,
         "this process was forked after the group was made, and is no member of it; make groups after fork()");
+  if (core_.over()) throw *core_.over();
   throw core_.own_error(ErrorCode::not_initialized, "the group was destroyed; init_collective_group makes it anew");
 }
 

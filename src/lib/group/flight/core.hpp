@@ -122,6 +122,9 @@ class Core {
     if (is_scope_lost_ && !broken_) throw_lost_scope();
   }
   const std::optional<Error>& broken() const { return broken_; }
+  // Another group has taken its place: each later call says so. Any thread may ask once the group is destroyed.
+  void retire(const Error& why) { over_ = why; }
+  const std::optional<Error>& over() const { return over_; }
   // Breaks the group.
   [[noreturn]] void fail(const Error& cause);
   // Called in a catch block: breaks the group with the present exception, which came from `what`. The exception of an
@@ -149,7 +152,7 @@ class Core {
   std::uint16_t label_ = 0;
   core::Trace::Cursor cursor_ = {};
   std::function<void(const Error&)> on_break_, on_refused_;
-  std::optional<Error> broken_;
+  std::optional<Error> broken_, over_;
   bool is_collecting_ = false;
   std::atomic<bool> is_scope_lost_{false};
   bool refuses_ = false;  // because of one of these two

@@ -132,6 +132,17 @@ class EpochChange {
   // In words, for the message of a timeout and for a report.
   std::string awaited() const;
 
+  // The words of this step that have not been heard: `missing` are those whose processes it waits for, among `all` that
+  // may say one.
+  struct Roll {
+    std::uint64_t round = 0;
+    bool is_connected = false;
+    std::vector<Incarnation> all = {}, missing = {};
+  };
+  Roll roll() const;
+  // True if this process is to decide, or to open: then it has to hear the words of the others.
+  bool leads() const;
+
   // All that it knows.
   struct State {
     RecordPtr known = {};                        // the newest value of the register; null: none was read

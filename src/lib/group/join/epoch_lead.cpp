@@ -37,6 +37,31 @@ std::vector<int> EpochChange::absent() const {
   return numbers;
 }
 
+bool EpochChange::leads() const {
+  if (state_.is_over || joins() || !state_.known) return false;
+  return state_.known->phase == Phase::decided ? is_first_survivor(*state_.known) : leader() == spec_.incarnation;
+}
+
+EpochChange::Roll EpochChange::roll() const {
+  Roll roll;
+  if (!state_.known) return roll;
+  const EpochRecord& known = *state_.known;
+  roll.is_connected = known.phase == Phase::decided;
+  roll.round = known.epoch + (roll.is_connected ? 0 : 1);
+  std::vector<Incarnation> members = known.generation().members;
+  if (roll.is_connected) {
+    members.clear();
+    for (const Seat& seat : known.members) members.push_back(seat.incarnation);
+  }
+  for (const Incarnation member : members) {
+    const Presence* word = word_for(member, roll.round);
+    if (!lives(member) || (word != nullptr && word->is_connected == roll.is_connected)) continue;
+    roll.all.push_back(member);
+    if (!is_excluded(member)) roll.missing.push_back(member);
+  }
+  return roll;
+}
+
 // Waits for all who live, and for nobody else but, until their time is over, those who would join.
 void EpochChange::decide() {
   if (!absent().empty()) return;

@@ -212,15 +212,6 @@ void log_group(const GroupSpec& spec, const BackendFactory& factory, const Conne
                   core::joined(hosts, ", "));
 }
 
-void write_record(const JoinRequest& request, std::string_view backend, const GroupParts& parts,
-                  const std::vector<PeerInfo>& met) {
-  GroupRecord record{parts.core.id, request.spec.world_size, std::string(backend), {}};
-  for (const PeerInfo& peer : parts.core.surroundings.peers) record.global_ranks.push_back(peer.global_rank);
-  record.set_processes(met);
-  if (!met.empty()) record.job_size = request.context.world_size;
-  request.job_scope->set(record_key(request.spec.name), record.encode());
-}
-
 // Runs on rank 0 when the group stands. The others are using it already, so nothing of it may fail the group. `met`:
 // the ranks as they have announced themselves, if they have.
 void publish(const JoinRequest& request, const BackendFactory& factory, const ConnectRequest& connected,
@@ -228,7 +219,7 @@ void publish(const JoinRequest& request, const BackendFactory& factory, const Co
   const store::CallLimit limit(kStoreTime);
   try {
     log_group(request.spec, factory, connected);
-    if (request.write_record) write_record(request, factory.name(), parts, met);
+    if (request.write_record) write_record(request, parts, met);
   } catch (const std::exception& e) {
     core::log::warn("group '{}': cannot write its record: {}", request.spec.name, e.what());
   }
@@ -294,16 +285,21 @@ std::unique_ptr<Channel> connect_all(BackendFactory& factory, const ConnectReque
   }
 }
 
+Roster roster_of(const JoinRequest& request, const std::string& wanted, Store& name_scope, WaitContext& wait) {
+  if (request.agreed != nullptr) return {.token = request.agreed->token, .members = request.agreed->members};
+  return request.relatives != nullptr ? roster_of(*request.relatives) : meet_others(request, wanted, name_scope, wait);
+}
+
 GroupParts join_others(const JoinRequest& request, const std::string& wanted, JoinObserver& observer,
                        Duration timeout) {
   const GroupSpec& spec = request.spec;
-  WaitContext wait(Deadline::after(timeout), request.context.control.get(), request.record, &observer,
-                   &request.context.interrupt);
+  WaitContext wait(request.until.value_or(Deadline::after(timeout)), request.context.control.get(), request.record,
+                   &observer, &request.context.interrupt);
   // So that others see what this rank waits in.
   if (request.record != nullptr) request.record->begin(spec.name, 0, "init_group", 0);
   const auto name_scope = name_scope_of(request);
   Connected* const relatives = request.relatives;
-  const Roster roster = relatives != nullptr ? roster_of(*relatives) : meet_others(request, wanted, *name_scope, wait);
+  const Roster roster = roster_of(request, wanted, *name_scope, wait);
 
   GroupParts parts;
   set_scope(parts, request, name_scope, roster.token);
@@ -351,12 +347,12 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   } else {
     parts.connections.channel = connect_all(factory, connect, wait, observer);
   }
+  parts.connections.backend = factory.name();
   if (spec.rank == 0) {
     // Every rank has read it, or it would not be connected.
-    if (relatives == nullptr) forget(roster, *name_scope, wait);
+    if (relatives == nullptr && request.agreed == nullptr) forget(roster, *name_scope, wait);
     publish(request, factory, connect, parts, roster.peers);
   }
-  parts.connections.backend = factory.name();
   parts.core.device = parts.connections.device();
   parts.core.timeout = timeout;
   parts.is_high_priority_stream = spec.is_high_priority_stream;
@@ -406,6 +402,10 @@ GroupParts join_alone(const JoinRequest& request, JoinObserver& observer, Durati
 
 }  // namespace
 
+Member announcement(const JoinRequest& request) {
+  return describe_self(request, wanted_backend(request.spec));
+}
+
 std::uint64_t random_nonce() {
   std::uint64_t nonce = 0;
   if (!core::random_bytes(std::as_writable_bytes(std::span(&nonce, 1))))
@@ -432,6 +432,14 @@ std::shared_ptr<Store> job_scope(const ContextSpec& spec) {
 std::shared_ptr<Store> meeting_place(const std::shared_ptr<Store>& store, std::string_view job,
                                      std::string_view group) {
   return make_prefix_store(store, fmt::format("{:x}", core::Hash().add(job).add("group").add(group).value()));
+}
+
+void write_record(const JoinRequest& request, const GroupParts& parts, const std::vector<PeerInfo>& met) {
+  GroupRecord record{parts.core.id, request.spec.world_size, parts.connections.backend, {}};
+  for (const PeerInfo& peer : parts.core.surroundings.peers) record.global_ranks.push_back(peer.global_rank);
+  record.set_processes(met);
+  if (!met.empty()) record.job_size = request.context.world_size;
+  request.job_scope->set(record_key(request.spec.name), record.encode());
 }
 
 GroupParts join_connected(const JoinRequest& request, Connected connected) {

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <col/group.hpp>
+#include <col/job.hpp>
 #include <col/store.hpp>
 
 #include "backend/capabilities.hpp"
@@ -18,6 +20,8 @@
 namespace col::group {
 
 struct Connected;
+struct Member;
+struct Roster;
 
 struct JoinRequest {
   const GroupSpec& spec;
@@ -29,7 +33,11 @@ struct JoinRequest {
   const std::vector<int>& members;  // the job's ranks of the group, in order; empty: not known before they meet
   bool write_record = true;         // false if somebody else wrote the record, or nobody is to find the group
   bool names_wire = false;  // the backend of `spec` is what the ranks of different hosts use: see fitting_backend()
-  Connected* relatives = nullptr;  // the ranks know one another by a group that they have in common
+  Connected* relatives = nullptr;      // the ranks know one another by a group that they have in common
+  const Roster* agreed = nullptr;      // they have agreed who they are, and need not meet
+  std::optional<Deadline> until = {};  // for all of it; else the group's timeout decides
+  // Called when there is news, and again and again if it takes long. What it throws passes through.
+  std::function<void()> look_aside = {};
   std::function<std::string(const std::vector<int>&)> name_ranks = ranks_text;  // that are missing, for messages
   // Called, again and again, when others have not come for long. Throws why they cannot. Before the last look, only
   // what is certain.
@@ -50,6 +58,9 @@ std::shared_ptr<Store> job_scope(const ContextSpec& spec);
 
 // The part of it where the ranks of a group meet. `job`: as by job_name().
 std::shared_ptr<Store> meeting_place(const std::shared_ptr<Store>& store, std::string_view job, std::string_view group);
+
+// What this rank says of itself to those with which it is to make the group. Throws unavailable.
+Member announcement(const JoinRequest& request);
 
 // The result.
 struct GroupParts {
@@ -72,6 +83,10 @@ struct Connected {
   std::vector<PeerInfo> peers = {};  // in rank order
   bool may_stage = false;            // as of Connections
 };
+
+// Lets others find the group by its name. `met`: the ranks as they have announced themselves; empty: they have not.
+// Throws what the store throws.
+void write_record(const JoinRequest& request, const GroupParts& parts, const std::vector<PeerInfo>& met);
 
 // Requires a channel. Does not block.
 GroupParts join_connected(const JoinRequest& request, Connected connected);

@@ -125,7 +125,12 @@ void JoinObserver::say_who_holds_up() {
   if (request_.record != nullptr) request_.record->held_up_by(held_up_by_);
 }
 
+void JoinObserver::on_news(std::uint32_t /*news*/) {
+  if (request_.look_aside) request_.look_aside();
+}
+
 bool JoinObserver::on_slow(Duration /*waited*/) {
+  if (request_.look_aside) request_.look_aside();
   const auto& control = request_.context.control;
   if (!control) return false;
   const int ranks = control->local_ranks();

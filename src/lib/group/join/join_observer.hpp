@@ -25,6 +25,7 @@ class JoinObserver final : public WaitObserver {
   void set_peers(std::vector<PeerInfo> peers) { peers_ = std::move(peers); }
 
   bool on_slow(Duration waited) override;
+  void on_news(std::uint32_t news) override;
   void on_timeout(Duration budget) override;
 
   // Throws peer_lost if the process of a rank of this host is gone. It looks at all of them.

@@ -20,6 +20,7 @@
 //   objects          broadcast_object, send_object, ...: strings, structs and vectors of any length
 //   memory           alloc(): buffers that the ranks of a node share
 //   sub-groups       split, subgroup, dup, and shrink after the loss of a rank
+//   epochs           renew: the same group without the ranks that were lost, see <col/renewal.hpp>
 //   the end          destroy()
 //   insight          explain(), algorithms(), annotate(), record_trace(), trace()
 //   several GPUs     allreduce_multigpu, ...: see <col/multi_gpu.hpp>
@@ -87,6 +88,7 @@
 #include <col/options.hpp>    // IWYU pragma: export
 #include <col/plan.hpp>
 #include <col/prepared.hpp>  // IWYU pragma: export
+#include <col/renewal.hpp>   // IWYU pragma: export
 #include <col/store.hpp>
 #include <col/types.hpp>
 #include <col/work.hpp>  // IWYU pragma: export
@@ -352,6 +354,46 @@ class COL_EXPORT Group {
   // ranks can call it again after an error, as after success. A store that a rank serves (several hosts without colrun,
   // or COL_STORE) ends with that rank: io.
   Group shrink(std::span<const int> excluded, std::string name = {});
+
+  // ---- Epochs -------------------------------------------------------------------------------------------------------
+  // For groups that init() or init_collective_group() has made, and declared ones: <col/renewal.hpp> has an example.
+
+  // The next epoch of this group, under its name: of all its ranks but those that were lost and those that are
+  // `excluded`. Collective over the ranks that live and stay, and blocks, for the group's timeout at most. It works on
+  // a group that is broken, and on one that is not. Ranks keep their numbers; if that left a hole, they are numbered
+  // from 0, in the same order.
+  //
+  // A rank counts as lost if its process has ended, or has called finalize(), and some rank of its host has noticed. A
+  // rank that is alive is never left out unless it is `excluded`: if it does not call, all others get a timeout that
+  // names it. So an error of a call is no reason to be left out. More ranks may be lost meanwhile.
+  //
+  // This group is over then, on this rank by the time that the call begins: its Works, prepared calls and windows, and
+  // the groups that were made from it, end with `aborted`. So do the calls in which other ranks wait in it: they call
+  // renew(), too. Inputs are intact; whether a call in flight has ended well may differ between ranks, which `progress`
+  // can tell. Memory of alloc() stays until it is freed. The name stands for the new epoch.
+  //
+  // The ranks decide through the job's store, by one swap for each step, so that there are never two next epochs, even
+  // where a part of the ranks cannot reach the others. A store that a rank serves (several hosts without colrun, or
+  // COL_STORE) ends with that rank: io. Under colrun, --keep-going: otherwise the job ends when a rank fails.
+  //
+  // An error is the same on all ranks that come, also on one that comes late, and all can call again, on this group:
+  // mismatch (about size, min or excluded), timeout (names the ranks that did not call), peer_lost (fewer than min are
+  // left), what kept a rank from connecting. Errors of this rank alone: aborted (others have taken it for dead, or have
+  // left it out: it ends, or makes a group of its own), io (the store cannot be reached, and nobody gets an epoch
+  // through it), invalid_argument (a group that was made from another one; the wrong epoch; another thread is in
+  // renew(); a rank that is listed twice, or that there is none of).
+  Group renew(const Renewal& renewal = {});
+  // These are equal on all ranks. epoch(): of this group, or of the group that it was made from. The others are
+  // invalid_argument on a group that was made from another one.
+  std::uint64_t epoch() const;
+  // Ranks that were not in the epoch before. In epoch 0, all.
+  std::vector<int> newcomers() const;
+  // Ranks of the epoch before that are not in this one, by their numbers there.
+  std::vector<int> lost() const;
+  // The rank whose state the others can take: the lowest of those with the most progress. In epoch 0, rank 0.
+  int source() const;
+  // Renewal::progress of that rank. 0 in epoch 0. Throws invalid_argument if there is no such rank.
+  std::uint64_t progress(int rank) const;
 
   // ---- The end ------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,254 @@
+// The next epoch of a group: who is in it, that it works, what ends with the one before, and what is said of calls that
+// cannot be.
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <col/col.hpp>
+
+#include "conformance/group/worlds.hpp"
+#include "support/catch.hpp"
+#include "support/ranks.hpp"
+
+namespace col::test {
+namespace {
+
+// Calls allreduce until a rank has died, or others have gone to the next epoch because of that.
+void work_until_lost(Group& group, const std::vector<int>& dying, int at) {
+  std::vector<float> data(1000);
+  try {
+    for (int round = 0;; ++round) {
+      if (round == at && std::ranges::count(dying, group.rank()) > 0) ::kill(::getpid(), SIGKILL);
+      group.allreduce(data);
+    }
+  } catch (const Error& error) {
+    expect(error.code() == ErrorCode::peer_lost || error.code() == ErrorCode::aborted, error.what());
+  }
+}
+
+void expect_facts(const Group& group, std::uint64_t epoch, const std::vector<int>& world_ranks,
+                  const std::vector<int>& lost) {
+  expect(group.epoch() == epoch, fmt::format("epoch {}", group.epoch()));
+  expect(group.ranks() == world_ranks, fmt::format("{} ranks", group.size()));
+  expect(group.lost() == lost, fmt::format("{} lost", group.lost().size()));
+}
+
+Judge survivors(std::vector<std::size_t> good) {
+  return [good = std::move(good)](const std::vector<Outcome>& outcomes) {
+    for (const std::size_t rank : good) CHECK(outcomes[rank].good);
+  };
+}
+
+// Beside the group: all are out of their calls of it.
+void meet_beside(Group& group, Context& context) {
+  const auto store = make_prefix_store(context.spec().store, fmt::format("beside {}", group.epoch()));
+  store->set(std::to_string(group.rank()), "");
+  for (int rank = 0; rank < group.size(); ++rank) store->wait_for(std::to_string(rank), kDeadline);
+}
+
+TEST_CASE("renew: a rank is killed, then another, and the others go on under the same name", "[group]") {
+  processes_on_each_backend(5, survivors({1, 2, 3}), [](Group& group, Context& context) {
+    expect(group.epoch() == 0 && group.source() == 0 && group.lost().empty());
+    expect(group.newcomers() == std::vector{0, 1, 2, 3, 4});
+    const int me = group.rank();
+    work_until_lost(group, {4}, 5);
+    Group old = group;
+    group = group.renew({.progress = me == 2 ? 20U : 10U});
+    expect_facts(group, 1, {0, 1, 2, 3}, {4});
+    expect(group.name() == "default" && group.rank() == me && group.newcomers().empty());
+    expect(group.source() == 2 && group.progress(2) == 20 && group.progress(3) == 10);
+    check_works(group);
+    expect(context.group("default").epoch() == 1);
+    std::vector<float> data(3);
+    expect_error(ErrorCode::aborted, "epoch 1 has taken its place", [&] { old.allreduce(data); });
+    expect_error(ErrorCode::aborted, "epoch 1 has taken its place", [&] { old.renew(); });
+    // The first, which has decided. The others get new numbers.
+    work_until_lost(group, {0}, 3);
+    group = group.renew();
+    expect_facts(group, 2, {1, 2, 3}, {0});
+    expect(group.rank() == me - 1);
+    check_works(group);
+    context.finalize();
+  });
+}
+
+TEST_CASE("renew: several are killed at once, and one is left", "[group]") {
+  processes_on_each_backend(4, survivors({2}), [](Group& group, Context& context) {
+    work_until_lost(group, {0, 1, 3}, 2);
+    group = group.renew();
+    expect_facts(group, 1, {2}, {0, 1, 3});
+    check_works(group);
+    group = group.renew();
+    expect_facts(group, 2, {2}, {});
+    check_works(group);
+    context.finalize();
+  });
+}
+
+TEST_CASE("renew: one that is killed in it is left out", "[group]") {
+  processes_on_each_backend(5, survivors({0, 2, 4}), [](Group& group, Context& context) {
+    work_until_lost(group, {3}, 2);
+    if (group.rank() == 1) ::kill(::getpid(), SIGKILL);
+    group = group.renew();
+    // The first of these deaths may have been all that was known.
+    if (group.size() == 4) {
+      work_until_lost(group, {}, 0);
+      group = group.renew();
+    }
+    expect(group.size() == 3 && group.ranks() == std::vector{0, 2, 4});
+    check_works(group);
+    context.finalize();
+  });
+}
+
+TEST_CASE("renew: a planned leave, with a group that is not broken", "[group]") {
+  threads_on_each_backend(4, [](Group& group, Context& context) {
+    const int me = group.rank();
+    Group row = group.split(me % 2), named = group.subgroup(std::array{0, 1, 2, 3}, "all");
+    check_works(named);
+    meet_beside(group, context);
+    Group old = group;
+    group = group.renew({.excluded = std::array{1}});
+    const std::string_view says = me == 1 ? "has left the group" : "epoch 1 has taken its place";
+    for (Group* ended : {&old, &row, &named})
+      expect_error(ErrorCode::aborted, std::string(says), [&] { ended->barrier(); });
+    if (me == 1) {
+      expect(!group && !Context::current().is_initialized("default") && !Context::current().is_initialized("all"));
+      return;
+    }
+    expect_facts(group, 1, {0, 2, 3}, {1});
+    check_works(group);
+    // Those that were made from the old one are made again, under their names.
+    named = group.subgroup(std::array{2, 1, 0}, "all");
+    expect(named.epoch() == 1);
+    check_works(named);
+    meet_beside(group, context);
+    group = group.renew({});
+    expect_facts(group, 2, {0, 2, 3}, {});
+    check_works(group);
+  });
+}
+
+TEST_CASE("renew: calls in flight end, and memory stays", "[group]") {
+  threads_on_each_backend(3, [](Group& group, Context& context) {
+    const int me = group.rank();
+    auto* const shared = static_cast<int*>(alloc(sizeof(int), group));
+    *shared = 40 + me;
+    int got = -1;
+    Work work = group.irecv(std::span(&got, 1), (me + 1) % 3, {.tag = 9});  // nobody sends it
+    std::vector<int> sum{1};
+    PreparedCall call = group.prepare({Collective::allreduce, sum, sum});
+    meet_beside(group, context);
+    Group next = group.renew();
+    expect_error(ErrorCode::aborted, "epoch 0 is over", [&] { work.wait(); });
+    expect_error(ErrorCode::aborted, "epoch 1 has taken its place", [&] { call.start(); });
+    expect(*shared == 40 + me);
+    check_works(next);
+    free(shared);
+  });
+}
+
+TEST_CASE("renew: what is wrong with a call is said before anything happens", "[group]") {
+  threads_on_each_backend(3, [](Group& group) {
+    const auto refused = [&](const Renewal& renewal, const std::string& words) {
+      expect_error({.code = ErrorCode::invalid_argument, .says = words}, [&] { group.renew(renewal); });
+    };
+    refused({.size = -1}, "size = -1");
+    refused({.min = 0}, "min = 0");
+    refused({.size = 1, .min = 2}, "size = 1 is less than min = 2");
+    refused({.wait = std::chrono::seconds(-1)}, "wait is negative");
+    refused({.excluded = std::array{3}}, "excluded rank 3");
+    refused({.excluded = std::array{1, 1}}, "listed twice");
+    expect_error({.code = ErrorCode::invalid_argument, .says = "progress: rank 3"}, [&] { group.progress(3); });
+    Group row = group.dup();
+    expect_error({.code = ErrorCode::invalid_argument, .says = "this group was made from 'default'"},
+                 [&] { row.renew(); });
+    expect_error({.code = ErrorCode::invalid_argument, .says = "this group was made from 'default'"},
+                 [&] { row.lost(); });
+    expect(row.epoch() == 0);
+    check_works(group);
+    check_works(row);
+  });
+}
+
+TEST_CASE("renew: one thread at a time, and no function of then()", "[group]") {
+  std::atomic<bool> is_refused = false;
+  threads_on_each_backend(2, [&](Group& group, Context& context) {
+    group.ibarrier().wait();
+    Work work = group.ibarrier().then([&](const std::optional<Error>&) { group.renew(); });
+    expect_error({.code = ErrorCode::invalid_argument, .says = "must not wait"}, [&] { work.wait(); });
+    if (group.rank() == 0) is_refused = false;
+    meet_beside(group, context);
+    Group next;
+    const auto renew = [&] {
+      try {
+        next = group.renew();
+      } catch (const Error& error) {
+        expect(has(error.what(), "another thread of this rank is in renew()"), error.what());
+        is_refused = true;
+      }
+    };
+    if (group.rank() == 0) {
+      std::jthread other(renew);
+      renew();
+    } else {
+      while (!is_refused) std::this_thread::yield();
+      renew();
+    }
+    check_works(next);
+  });
+}
+
+TEST_CASE("renew: ranks that want different things are told, and can call again", "[group]") {
+  threads_on_each_backend(4, [](Group& group) {
+    const int me = group.rank();
+    const std::string text =
+        expect_error({.code = ErrorCode::mismatch, .rank = 2, .says = "rank 2 is the odd one"}, [&] {
+          group.renew({.min = me == 2 ? 3 : 2});
+        }).what();
+    expect(has(text, "rank 2 says size 0, min 3, excluded []"), text);
+    expect_error({.code = ErrorCode::mismatch, .rank = 1},
+                 [&] { group.renew({.excluded = me == 1 ? std::vector<int>{} : std::vector{3}}); });
+    expect_error({.code = ErrorCode::peer_lost, .says = "fewer than min = 9"}, [&] { group.renew({.min = 9}); });
+    group = group.renew();
+    expect(group.size() == 4 && group.epoch() > 0);
+    check_works(group);
+  });
+}
+
+TEST_CASE("renew: a rank that does not call is named on all, and may be left out", "[group]") {
+  check_good(run_threads(3, [](int rank, Context& context) {
+    Group group = context.init_group({.rank = rank, .world_size = 3, .timeout = std::chrono::seconds(2)});
+    const auto store = make_prefix_store(context.spec().store, "told");
+    if (rank == 2) {
+      for (const char* const other : {"0", "1"}) store->wait_for(other, kDeadline);
+      // It comes too late, twice: others have given up, and have gone on without it.
+      expect_error({.code = ErrorCode::timeout, .rank = 2, .says = "rank 2 lives and did not call it in time"},
+                   [&] { group.renew(); });
+      store->set("2", "");
+      for (const char* const other : {"0 again", "1 again"}) store->wait_for(other, kDeadline);
+      expect_error({.code = ErrorCode::aborted, .says = "the other ranks have called renew() without it"},
+                   [&] { group.renew(); });
+      return;
+    }
+    expect_error({.code = ErrorCode::timeout, .rank = 2, .says = "rank 2 lives and did not call it in time"},
+                 [&] { group.renew(); });
+    store->set(std::to_string(rank), "");
+    store->wait_for("2", kDeadline);
+    group = group.renew({.excluded = std::array{2}});
+    expect(group.size() == 2);
+    store->set(std::to_string(rank) + " again", "");
+    check_works(group);
+  }));
+}
+
+}  // namespace
+}  // namespace col::test
