@@ -101,11 +101,11 @@ TEST_CASE("native: who has read memory after its owner's call had failed does no
 }
 
 TEST_CASE("one copy: what was read after the sender's call had failed does not count", "[shm]") {
-  constexpr std::size_t kParts = 4;
-  for (std::size_t late = 0; late < kParts; ++late) {  // in the reads before that one, the message is as it was
+  constexpr std::size_t kReads = 4;
+  for (std::size_t late = 0; late < kReads; ++late) {  // in the reads before that one, the message is as it was
     std::atomic<bool> reader_stands{false}, is_overwritten{false};
     const auto endings = run_ranks(2, [&](int rank, ShmChannel& channel) {
-      std::vector<std::uint8_t> data(kParts * shm_backend::kReadAtOnce, rank == 0 ? 1 : 0);
+      std::vector<std::uint8_t> data(kReads * shm_backend::kReadAtOnce, rank == 0 ? 1 : 0);
       const TensorView view{data.data(), data.size(), DType::uint8};
       if (rank == 0) {
         channel.post_send(1, 1, view);
