@@ -163,8 +163,7 @@ std::optional<std::uint64_t> Group::State::calls_made() {
 
 bool Group::State::post_calls(std::optional<int> held_up_by, bool to_all) {
   if (core_.is_forked_child()) return true;
-  // The holder of one group's gate must not wait for another's.
-  const auto lock = group::Access::is_moving_one_on() ? access_.try_lock() : access_.lock_unless_used();
+  const auto lock = access_.lock_for_moments();
   if (!lock) return false;
   if (access_.is_destroyed() || core_.broken()) return true;
   if (!to_all && core_.surroundings().records_show_all()) held_up_by.reset();
@@ -189,7 +188,7 @@ void Group::State::require_unused(std::string_view call, const void* memory, std
 void Group::State::require_unused_here(std::string_view call, const void* memory, std::size_t bytes, bool own) {
   if (core_.is_forked_child()) return;
   access_.require_not_inside();
-  const auto lock = access_.lock_unless_used();
+  const auto lock = access_.lock_for_moments();
   if (!lock) {
     if (!own) return;  // most likely with memory of its own
     throw core_.own_error(

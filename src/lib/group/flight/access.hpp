@@ -104,6 +104,9 @@ class Access {
   std::unique_lock<Gate> lock_unless_used();
   // Empty if anybody uses the group or moves it on.
   std::unique_lock<Gate> try_lock();
+  // For a thread that may be moving another group on: the holder of one group's gate must not wait for another's. Empty
+  // while a call uses the group.
+  std::unique_lock<Gate> lock_for_moments() { return is_moving_one_on() ? try_lock() : lock_unless_used(); }
   // For an operation that the group's end has ended. Empty if the group was not destroyed, or if this is a forked
   // child.
   std::unique_lock<Gate> lock_if_destroyed();
@@ -165,8 +168,6 @@ class Access {
   // gate is not had.
   template <class Act>
   void move_on_by(std::unique_lock<Gate> lock, const Act& act) noexcept;
-  // The holder of one group's gate must not wait for another's. Empty while a call uses the group.
-  std::unique_lock<Gate> lock_for_moments() { return is_moving_one_on() ? try_lock() : lock_unless_used(); }
   // Called at the begin and the end of a call: operations in flight are moved forward by their own waits, or else by
   // the waits of all others. Requires: this thread has the gate.
   [[gnu::always_inline]] void leave_to_others(bool leaves) noexcept {
