@@ -44,6 +44,7 @@ class Context::Impl : public std::enable_shared_from_this<Context::Impl> {
   void leave() noexcept;
 
   Group init_group(const GroupSpec& spec);
+  Group join_group(const std::string& name, Duration timeout);
   Group group(std::string_view name);
   std::optional<Group> find(std::string_view name) const;
   std::vector<Group> all() const;
@@ -54,6 +55,7 @@ class Context::Impl : public std::enable_shared_from_this<Context::Impl> {
 
  private:
   class Reservation;
+  class NextEpoch;
 
   // A group, from when its name is reserved. While it is being made, there is no state.
   struct Member {
@@ -75,7 +77,8 @@ class Context::Impl : public std::enable_shared_from_this<Context::Impl> {
   std::shared_ptr<Group::State> make_state(group::GroupParts parts, const GroupSpec& spec,
                                            Group::State::Lineage lineage);
   Group renew(Group::State& old, const Renewal& renewal);
-  Group enter(Group::State& old, group::GroupParts parts, const group::JoinRequest& request, group::RecordPtr record);
+  std::shared_ptr<Group::State> enter(NextEpoch& next, const group::Epoch& before, group::RecordPtr record);
+  std::shared_ptr<Store> place_of_epochs(const std::string& name, const std::string& id) const;
   void end_epoch(Group::State& old, const Error& why, const std::shared_ptr<Group::State>& next);
   static void forget_notice(Group::State& ended, Group::State& next) noexcept;
   std::vector<std::shared_ptr<Group::State>> made_from(const group::Epoch& epoch) const;
@@ -239,8 +242,9 @@ Group Context::Impl::make_group(const Adoption& adoption, std::optional<group::C
     if (!adopted_id.empty()) parts.core.id = adopted_id;
     Group::State::Lineage lineage{.epoch = adoption.ancestor, .is_derived = adoption.ancestor != nullptr};
     if (!lineage.is_derived) {
-      const group::Surroundings& made = parts.core.surroundings;
-      lineage.epoch = group::first_epoch_of(wanted, request.names_wire, made.token, made.scope);
+      std::string id = parts.core.id.empty() ? fmt::format("{:x}", group::random_nonce()) : parts.core.id;
+      auto place = place_of_epochs(spec.name, id);
+      lineage.epoch = group::first_epoch_of(wanted, request.names_wire, std::move(id), std::move(place));
     }
     auto state = make_state(std::move(parts), spec, std::move(lineage));
     reservation.fulfil(state, spec.is_kept);
@@ -341,27 +345,67 @@ std::vector<std::shared_ptr<Group::State>> Context::Impl::made_from(const group:
   return children;
 }
 
+// What the ranks of the next epoch connect, on this one.
+class Context::Impl::NextEpoch {
+ public:
+  NextEpoch(Impl& impl, const group::Epoch& epoch)
+      : spec(epoch.wanted),
+        request{.spec = spec,
+                .context = impl.spec_,
+                .job_scope = impl.job_scope_,
+                .job = group::job_name(impl.spec_),
+                .process_nonce = impl.nonce_,
+                .record = impl.record(),
+                .members = members_,
+                .write_record = false,
+                .names_wire = epoch.names_wire,
+                .agreed = &roster_} {}
+  NextEpoch(const NextEpoch&) = delete;
+  NextEpoch& operator=(const NextEpoch&) = delete;
+
+  group::Renewed of(group::Epoch& epoch) {
+    group::Renewed renewed{.epoch = epoch,
+                           .page = request.context.control.get(),
+                           .record = request.record,
+                           .interrupt = &request.context.interrupt};
+    renewed.connect = [this](const group::EpochRecord& record, int number, const Deadline& until,
+                             const std::function<void()>& look) { connect(record, number, until, look); };
+    renewed.disconnect = [this] { parts.reset(); };
+    return renewed;
+  }
+
+  GroupSpec spec;
+  group::JoinRequest request;
+  std::optional<group::GroupParts> parts = {};
+
+ private:
+  void connect(const group::EpochRecord& record, int number, const Deadline& until, const std::function<void()>& look) {
+    roster_ = group::roster_of(record);
+    members_.clear();
+    for (const group::Member& member : roster_.members) members_.push_back(member.peer.global_rank);
+    // One that joins takes the backend of those who have been there.
+    const group::Member& first = roster_.members[static_cast<std::size_t>(record.source())];
+    const std::string backend = group::wanted_backend(first);
+    spec.backend_name = backend == to_string(Backend::automatic) ? "" : backend;
+    request.names_wire = first.names_wire;
+    spec.rank = number;
+    spec.world_size = static_cast<int>(members_.size());
+    request.until = until;
+    request.look_aside = look;
+    parts = group::join(request);
+  }
+
+  std::vector<int> members_ = {};
+  group::Roster roster_ = {};
+};
+
 Group Context::Impl::renew(Group::State& old, const Renewal& renewal) {
   group::Epoch& epoch = old.own_epoch("renew");
   const group::Core& core = old.core();
   const OneRenewal one(epoch, core);
   old.access().require_usable();
-  GroupSpec next = epoch.wanted;
-  std::vector<int> members;
-  group::Roster roster;
-  group::JoinRequest request{.spec = next,
-                             .context = spec_,
-                             .job_scope = job_scope_,
-                             .job = group::job_name(spec_),
-                             .process_nonce = nonce_,
-                             .record = record(),
-                             .members = members,
-                             .write_record = false,
-                             .names_wire = epoch.names_wire,
-                             .agreed = &roster};
-  std::optional<group::GroupParts> parts;
-  group::Renewed renewed{
-      .epoch = epoch, .page = spec_.control.get(), .record = record(), .interrupt = &spec_.interrupt};
+  NextEpoch next(*this, epoch);
+  group::Renewed renewed = next.of(epoch);
   for (const PeerInfo& peer : core.surroundings().peers)
     renewed.processes.emplace(epoch.record->members[static_cast<std::size_t>(peer.rank)].incarnation, peer);
   const bool is_broken = old.broken_by().has_value();
@@ -369,18 +413,6 @@ Group Context::Impl::renew(Group::State& old, const Renewal& renewal) {
   renewed.end_derived = [&](const Error& why, bool is_urgent) {
     for (const auto& child : made_from(epoch)) child->revoke(why, is_urgent || is_broken);
   };
-  renewed.connect = [&](const group::EpochRecord& record, int number, const Deadline& until,
-                        const std::function<void()>& look) {
-    roster = group::roster_of(record);
-    members.clear();
-    for (const group::Member& member : roster.members) members.push_back(member.peer.global_rank);
-    next.rank = number;
-    next.world_size = static_cast<int>(members.size());
-    request.until = until;
-    request.look_aside = look;
-    parts = group::join(request);
-  };
-  renewed.disconnect = [&] { parts.reset(); };
   group::ChangeSpec change{.group = epoch.group,
                            .incarnation = epoch.self,
                            .progress = renewal.progress,
@@ -390,7 +422,7 @@ Group Context::Impl::renew(Group::State& old, const Renewal& renewal) {
                            .min = renewal.min,
                            .wait = renewal.wait,
                            .excluded = checked_excluded(core, renewal)};
-  change.address = group::announcement(request).encode();
+  change.address = group::announcement(next.request).encode();
   const group::Finish end =
       group::Renewer(std::move(renewed), std::move(change), Deadline::after(core.timeout())).run();
   epoch.settled = end.settled;
@@ -400,37 +432,79 @@ Group Context::Impl::renew(Group::State& old, const Renewal& renewal) {
     group::write_error_file(error_file_, why);
     throw why;
   }
-  if (end.record) return enter(old, *std::move(parts), request, end.record);
-  end_epoch(old,
-            core.own_error(ErrorCode::aborted, fmt::format("epoch {} is over, and this rank has left the group by "
-                                                           "renew() with `excluded`; it has nothing to call here",
-                                                           epoch.record->epoch)),
-            nullptr);
-  return {};
-}
-
-Group Context::Impl::enter(Group::State& old, group::GroupParts parts, const group::JoinRequest& request,
-                           group::RecordPtr record) {
-  const group::Epoch& epoch = *old.lineage().epoch;
-  const std::uint64_t number = record->epoch;
-  if (parts.core.id.empty()) parts.core.id = fmt::format("{:016x}", record->token);
-  if (request.spec.rank == 0 && request.spec.is_kept && job_scope_) {
-    const store::CallLimit limit(group::kStoreTime);
-    try {
-      group::write_record(request, parts, parts.core.surroundings.peers);
-    } catch (const std::exception& e) {  // the ranks use it already
-      core::log::warn("group '{}': cannot write its record: {}", epoch.group, e.what());
-    }
+  if (end.has_left) {
+    end_epoch(old,
+              core.own_error(ErrorCode::aborted, fmt::format("epoch {} is over, and this rank has left the group by "
+                                                             "renew() with `excluded`; it has nothing to call here",
+                                                             epoch.record->epoch)),
+              nullptr);
+    return {};
   }
-  auto state = make_state(std::move(parts), request.spec, {.epoch = group::next_epoch_of(epoch, std::move(record))});
+  auto state = enter(next, epoch, end.record);
   end_epoch(old,
-            old.core().own_error(ErrorCode::aborted,
-                                 fmt::format("epoch {} is over, and epoch {} has taken its place; use the group that "
-                                             "renew() has returned, or ask for '{}' by its name",
-                                             epoch.record->epoch, number, epoch.group)),
+            core.own_error(ErrorCode::aborted,
+                           fmt::format("epoch {} is over, and epoch {} has taken its place; use the group that "
+                                       "renew() has returned, or ask for '{}' by its name",
+                                       epoch.record->epoch, end.record->epoch, epoch.group)),
             state);
   watch_ends();
   return Group(std::move(state));
+}
+
+Group Context::Impl::join_group(const std::string& name, Duration timeout) {
+  check_spec({.name = name});
+  require_this_process(name);
+  if (!job_scope_)
+    throw Error(ErrorCode::invalid_argument,
+                "join: this process has no store in common with the ranks of the group; start it with the COL_STORE "
+                "and COL_JOB_ID of their job, or make its Context with their store and job_id",
+                name);
+  Reservation reservation(*this, name);
+  const Deadline deadline = Deadline::after(timeout > Duration::zero() ? timeout : spec_.timeout);
+  const group::GroupRecord found = group::await_record(*job_scope_, name, deadline, spec_);
+  const std::string& id = found.first_id.empty() ? found.id : found.first_id;
+  group::Epoch before{.group = name, .id = id, .self = group::random_nonce(), .place = place_of_epochs(name, id)};
+  if (found.first_id.empty()) before.first = group::first_record(id, found.world_size);
+  before.wanted.name = name;
+  NextEpoch next(*this, before);
+  group::Renewed renewed = next.of(before);
+  const group::Member self = group::announcement(next.request);
+  renewed.processes.emplace(before.self, self.peer);
+  group::ChangeSpec change{.group = name,
+                           .incarnation = before.self,
+                           .address = self.encode(),
+                           .ticket = group::EpochKeys::draw_ticket(*before.place)};
+  const group::Finish end = group::Renewer(std::move(renewed), std::move(change), deadline).run();
+  if (end.error) throw Error(*end.error);
+  auto state = enter(next, before, end.record);
+  reservation.fulfil(state, true);
+  watch_ends();
+  return Group(std::move(state));
+}
+
+// The group of what has been connected. Others find it by its name, if they want to join.
+std::shared_ptr<Group::State> Context::Impl::enter(NextEpoch& next, const group::Epoch& before,
+                                                   group::RecordPtr record) {
+  group::GroupParts& parts = *next.parts;
+  if (parts.core.id.empty()) parts.core.id = fmt::format("{:016x}", record->token);
+  if (next.spec.rank == 0 && next.spec.is_kept && job_scope_) {
+    const store::CallLimit limit(group::kStoreTime);
+    try {
+      group::write_record(next.request, parts, parts.core.surroundings.peers, before.id);
+    } catch (const std::exception& e) {  // the ranks use it already
+      core::log::warn("group '{}': cannot write its record: {}", before.group, e.what());
+    }
+  }
+  auto epoch = group::next_epoch_of(before, std::move(record));
+  epoch->wanted.backend_name = next.spec.backend_name;
+  epoch->names_wire = next.request.names_wire;
+  return make_state(std::move(parts), next.spec, {.epoch = std::move(epoch)});
+}
+
+// By the id, as a token is told to nobody who is to join. A world of one without a store has its own.
+std::shared_ptr<Store> Context::Impl::place_of_epochs(const std::string& name, const std::string& id) const {
+  if (!spec_.store) return make_memory_store();
+  return make_prefix_store(group::meeting_place(spec_.store, group::job_name(spec_), name), "epochs of " + id);
 }
 
 // The name stands for `next` from now on, or for nothing.
@@ -767,6 +841,9 @@ const ContextSpec& Context::spec() const noexcept {
 }
 Group Context::init_group(const GroupSpec& spec) {
   return impl_->init_group(spec);
+}
+Group Context::join_group(std::string_view name, Duration timeout) {
+  return impl_->join_group(std::string(name), timeout);
 }
 Group Context::group(std::string_view name) {
   return impl_->group(name);

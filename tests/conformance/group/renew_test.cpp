@@ -156,6 +156,86 @@ TEST_CASE("renew: calls in flight end, and memory stays", "[group]") {
   });
 }
 
+TEST_CASE("join: a process takes the place of one that was killed", "[group]") {
+  processes_on_each_backend(4, survivors({0, 3}), [](int rank, Context& context, const std::string& backend) {
+    Group group;
+    if (rank == 3) {
+      group = context.join_group("default");
+      expect(group.progress(1) == 5 && group.progress(group.rank()) == 0);
+    } else {
+      group = context.init_group({.rank = rank, .world_size = 3, .backend_name = backend});
+      work_until_lost(group, {2}, 3);
+      group = group.renew({.wait = kDeadline, .progress = 5});
+    }
+    expect_facts(group, 1, {0, 1, 3}, {2});
+    expect(group.newcomers() == std::vector{2} && group.source() == 0);
+    check_works(group);
+    // It is one of them: another one is lost, and nobody waits.
+    work_until_lost(group, {1}, 3);
+    group = group.renew();
+    expect_facts(group, 2, {0, 3}, {1});
+    check_works(group);
+    context.finalize();
+  });
+}
+
+TEST_CASE("join: a group grows by those who wait, first come first, and takes the others later", "[group]") {
+  threads_on_each_backend(5, [](int rank, Context& context, const std::string& backend) {
+    Group group;
+    if (rank >= 3) {
+      group = context.join_group("default");
+    } else {
+      group = context.init_group({.rank = rank, .world_size = 3, .backend_name = backend});
+      while (!group.renewal_wanted()) continue;
+      meet_beside(group, context);
+      group = group.renew({.size = 4});
+    }
+    expect(group.size() == 4 || group.size() == 5);
+    if (group.epoch() == 1) {
+      expect(group.newcomers() == std::vector{3} && group.lost().empty());
+      check_works(group);
+      while (!group.renewal_wanted()) continue;
+      meet_beside(group, context);
+      group = group.renew({.size = 9});
+    }
+    expect(group.epoch() == 2 && group.size() == 5 && group.newcomers() == std::vector{4});
+    check_works(group);
+    expect(!group.renewal_wanted());
+    meet_beside(group, context);
+    // Those who have joined go on with new numbers.
+    group = group.renew({.excluded = std::array{0, 1}});
+    expect(static_cast<bool>(group) == (rank > 1));
+    if (group) check_works(group);
+  });
+}
+
+TEST_CASE("join: what stands in the way is said", "[group]") {
+  threads_on_each_backend(3, [](int rank, Context& context, const std::string& backend) {
+    const auto refused = [&](const std::string& name, const Ending& want) {
+      expect_error(want, [&] { context.join_group(name, std::chrono::seconds(1)); });
+    };
+    if (rank == 2) {
+      refused("", {.code = ErrorCode::invalid_argument, .says = "a group needs a name"});
+      refused("nobody's", {.code = ErrorCode::timeout, .says = "nobody has made a group 'nobody's'"});
+      context.spec().store->wait_for("made", kDeadline);
+      refused("default", {.code = ErrorCode::timeout, .says = "has 2 ranks, which did not call renew()"});
+      expect_error(ErrorCode::invalid_argument, "no store in common", [] { Context({}).join_group("default"); });
+      return context.spec().store->set("refused", "");
+    }
+    Group group = context.init_group({.rank = rank, .world_size = 2, .backend_name = backend});
+    group.barrier();
+    if (rank == 0) context.spec().store->set("made", "");
+    refused("default", {.code = ErrorCode::already_initialized});
+    context.spec().store->wait_for("refused", kDeadline);
+    // It has taken itself out of the queue.
+    expect(!group.renewal_wanted());
+    meet_beside(group, context);
+    group = group.renew({.size = 3});
+    expect(group.size() == 2);
+    check_works(group);
+  });
+}
+
 TEST_CASE("renew: what is wrong with a call is said before anything happens", "[group]") {
   threads_on_each_backend(3, [](Group& group) {
     const auto refused = [&](const Renewal& renewal, const std::string& words) {

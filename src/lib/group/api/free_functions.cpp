@@ -98,6 +98,10 @@ Group init(const InitOptions& options) {
                              .timeout = options.timeout});
 }
 
+Group join(std::string_view group_name, Duration timeout) {
+  return Context::current().join_group(group_name, timeout);
+}
+
 void finalize() {
   Context::current().finalize();
 }

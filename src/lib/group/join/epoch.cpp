@@ -7,15 +7,20 @@
 
 namespace col::group {
 
-std::shared_ptr<Epoch> first_epoch_of(const GroupSpec& wanted, bool names_wire, std::uint64_t token,
-                                      std::shared_ptr<Store> place) {
+RecordPtr first_record(std::string_view id, int world_size) {
   std::vector<Seat> seats;
-  for (int rank = 0; rank < wanted.world_size; ++rank)
-    seats.push_back({.incarnation = core::Hash().add(token).add(rank).value()});
+  for (int rank = 0; rank < world_size; ++rank)
+    seats.push_back({.incarnation = core::Hash().add(id).add(rank).value()});
+  return std::make_shared<const EpochRecord>(first_epoch(std::move(seats), core::Hash().add(id).value()));
+}
+
+std::shared_ptr<Epoch> first_epoch_of(const GroupSpec& wanted, bool names_wire, std::string id,
+                                      std::shared_ptr<Store> place) {
   auto epoch = std::make_shared<Epoch>();
   epoch->group = wanted.name;
-  epoch->self = seats[static_cast<std::size_t>(wanted.rank)].incarnation;
-  epoch->record = epoch->first = std::make_shared<const EpochRecord>(first_epoch(std::move(seats), token));
+  epoch->record = epoch->first = first_record(id, wanted.world_size);
+  epoch->id = std::move(id);
+  epoch->self = epoch->record->members[static_cast<std::size_t>(wanted.rank)].incarnation;
   epoch->place = std::move(place);
   epoch->wanted = wanted;
   epoch->names_wire = names_wire;
@@ -25,6 +30,7 @@ std::shared_ptr<Epoch> first_epoch_of(const GroupSpec& wanted, bool names_wire, 
 std::shared_ptr<Epoch> next_epoch_of(const Epoch& before, RecordPtr record) {
   auto epoch = std::make_shared<Epoch>();
   epoch->group = before.group;
+  epoch->id = before.id;
   epoch->self = before.self;
   epoch->record = std::move(record);
   epoch->place = before.place;

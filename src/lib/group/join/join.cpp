@@ -18,6 +18,7 @@
 #include "core/joined.hpp"
 #include "core/log.hpp"
 #include "group/diagnosis/failure.hpp"
+#include "group/join/epoch_words.hpp"
 #include "group/join/host.hpp"
 #include "group/join/host_backend.hpp"
 #include "group/join/job_notice.hpp"
@@ -406,6 +407,18 @@ Member announcement(const JoinRequest& request) {
   return describe_self(request, wanted_backend(request.spec));
 }
 
+GroupRecord await_record(Store& job_scope, std::string_view group, const Deadline& deadline, const ContextSpec& spec) {
+  WaitContext wait(deadline, spec.control.get(), nullptr, nullptr, &spec.interrupt);
+  try {
+    job_scope.wait(record_key(group), wait);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::timeout) throw;
+    throw no_such_group(group);
+  }
+  if (auto record = find_record(job_scope, group)) return *std::move(record);
+  throw no_such_group(group);  // it was destroyed
+}
+
 std::uint64_t random_nonce() {
   std::uint64_t nonce = 0;
   if (!core::random_bytes(std::as_writable_bytes(std::span(&nonce, 1))))
@@ -434,10 +447,12 @@ std::shared_ptr<Store> meeting_place(const std::shared_ptr<Store>& store, std::s
   return make_prefix_store(store, fmt::format("{:x}", core::Hash().add(job).add("group").add(group).value()));
 }
 
-void write_record(const JoinRequest& request, const GroupParts& parts, const std::vector<PeerInfo>& met) {
+void write_record(const JoinRequest& request, const GroupParts& parts, const std::vector<PeerInfo>& met,
+                  const std::string& first_id) {
   GroupRecord record{parts.core.id, request.spec.world_size, parts.connections.backend, {}};
   for (const PeerInfo& peer : parts.core.surroundings.peers) record.global_ranks.push_back(peer.global_rank);
   record.set_processes(met);
+  record.first_id = first_id;
   if (!met.empty()) record.job_size = request.context.world_size;
   request.job_scope->set(record_key(request.spec.name), record.encode());
 }

@@ -20,6 +20,7 @@
 namespace col::group {
 
 struct Connected;
+struct GroupRecord;
 struct Member;
 struct Roster;
 
@@ -56,6 +57,10 @@ bool share_loopback(const std::vector<PeerInfo>& peers);
 // The part of the store with the keys of that run of the job. Requires a store.
 std::shared_ptr<Store> job_scope(const ContextSpec& spec);
 
+// The record of the group, by which one that is to join finds it. Waits until it has been made. Errors: timeout, those
+// of the store, and what the interrupt throws.
+GroupRecord await_record(Store& job_scope, std::string_view group, const Deadline& deadline, const ContextSpec& spec);
+
 // The part of it where the ranks of a group meet. `job`: as by job_name().
 std::shared_ptr<Store> meeting_place(const std::shared_ptr<Store>& store, std::string_view job, std::string_view group);
 
@@ -85,8 +90,9 @@ struct Connected {
 };
 
 // Lets others find the group by its name. `met`: the ranks as they have announced themselves; empty: they have not.
-// Throws what the store throws.
-void write_record(const JoinRequest& request, const GroupParts& parts, const std::vector<PeerInfo>& met);
+// `first_id`: as of GroupRecord. Throws what the store throws.
+void write_record(const JoinRequest& request, const GroupParts& parts, const std::vector<PeerInfo>& met,
+                  const std::string& first_id = {});
 
 // Requires a channel. Does not block.
 GroupParts join_connected(const JoinRequest& request, Connected connected);

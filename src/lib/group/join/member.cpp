@@ -139,13 +139,14 @@ void fields(GroupRecord::Place& place, Visit& visit) {
 
 template <class Visit>
 void fields(GroupRecord& record, Visit& visit) {
-  auto& [id, world_size, backend, global_ranks, processes, hosts, job_size] = record;
+  auto& [id, world_size, backend, global_ranks, processes, hosts, first_id, job_size] = record;
   visit("id", id);
   visit("world_size", world_size);
   visit("backend", backend);
   visit("ranks", global_ranks);
   visit.if_set("processes", processes, !processes.empty());
   visit.if_set("hosts", hosts, !hosts.empty());
+  visit.if_set("first_id", first_id, !first_id.empty());
   visit.if_set("job_size", job_size, job_size != 0);
 }
 

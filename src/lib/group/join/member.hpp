@@ -78,6 +78,7 @@ struct GroupRecord {
     bool operator==(const Place&) const = default;
   };
   std::vector<Place> hosts = {};
+  std::string first_id = {};  // of the group in its first epoch; empty: this is its first
   int job_size = 0;  // how many ranks the job of those has that have met in the store, by their word; 0: not known
 
   void set_processes(const std::vector<PeerInfo>& peers);

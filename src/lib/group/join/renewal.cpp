@@ -70,8 +70,9 @@ Renewer::Renewer(Renewed group, ChangeSpec spec, const Deadline& deadline)
       change_(spec),
       deadline_(deadline),
       processes_(group_.processes),
-      first_round_(std::min(group_.epoch.record->base, group_.epoch.record->epoch) + 1),
-      last_round_(first_round_) {
+      first_round_(joins() ? 1 : std::min(group_.epoch.record->base, group_.epoch.record->epoch) + 1),
+      last_round_(joins() ? 0 : first_round_) {
+  is_to_look_ = joins();
   if (spec.wait > Duration::zero()) wait_over_ = Deadline::after(spec.wait);
   take_actions();
 }
@@ -118,9 +119,10 @@ void Renewer::take_interruption() {
   if (!thrown || interruption_) return;
   interruption_ = std::move(thrown);
   deadline_ = Deadline::after(kStoreTime);
-  change_.on_interrupted(Error(ErrorCode::aborted,
-                               fmt::format("renew: rank {} was interrupted", group_.epoch.record->number_of(self_)),
-                               group_.epoch.group));
+  const std::string what = joins()
+                               ? "join: this process was interrupted"
+                               : fmt::format("renew: rank {} was interrupted", group_.epoch.record->number_of(self_));
+  change_.on_interrupted(Error(ErrorCode::aborted, what, group_.epoch.group));
 }
 
 void Renewer::heed_time() {
@@ -128,10 +130,7 @@ void Renewer::heed_time() {
     wait_over_.reset();
     change_.on_wait_over();
   }
-  if (patience_over_ && patience_over_->expired()) {
-    patience_over_.reset();
-    change_.on_patience_over(patience_for_);
-  }
+  heed_patience();
   if (!deadline_.expired() || change_.is_over()) return;
   deadline_ = Deadline::after(kStoreTime);
   const bool is_last_time = !change_.state().giving_up.empty();
@@ -139,12 +138,18 @@ void Renewer::heed_time() {
   if (!is_last_time) {
     try {
       WaitContext wait(Deadline::after(kStoreTime));
-      hear(keys_.look(change_.roll(), wait));
+      hear(keys_.look(change_.roll(), true, wait));
     } catch (const Error&) {  // the store does not answer, and the machine says so
     }
     if (change_.is_over()) return;
   }
   change_.on_deadline();
+}
+
+void Renewer::heed_patience() {
+  if (!patience_over_ || !patience_over_->expired()) return;
+  patience_over_.reset();
+  change_.on_patience_over(patience_for_);
 }
 
 void Renewer::go_on() {
@@ -186,6 +191,7 @@ void Renewer::act(const ChangeAction& action) {
 }
 
 void Renewer::end_group(bool is_urgent) {
+  if (joins()) return;
   const std::uint64_t epoch = group_.epoch.record->epoch;
   group_.end_group(
       Error(ErrorCode::aborted,
@@ -197,6 +203,7 @@ void Renewer::end_group(bool is_urgent) {
 }
 
 void Renewer::end_derived(bool is_urgent) {
+  if (joins()) return;
   group_.end_derived(
       Error(ErrorCode::aborted,
             fmt::format("epoch {} of group '{}', from which this group was made, is over, as ranks of it have called "
@@ -213,6 +220,7 @@ void Renewer::write(const WriteRegister& action) {
 }
 
 void Renewer::say(const Presence& word) {
+  if (joins() && word.round > 0 && first_round_ > last_round_) first_round_ = word.round;
   last_round_ = std::max(last_round_, word.round);
   WaitContext wait(deadline_, group_.page, group_.record, nullptr, group_.interrupt);
   keys_.say(word, wait);
@@ -228,12 +236,15 @@ void Renewer::erase(const std::vector<Incarnation>& words) {
   }
 }
 
-// The wait ends when the register has another value, and when one of the members has ended.
+// The wait ends when the register has another value, when one of the members has ended, and when the patience with
+// those that join is over: that begins with it, as does all that is to be done here.
 void Renewer::connect(const RecordPtr& record) {
+  for (; !to_do_.empty(); to_do_.pop_front()) act(to_do_.front());
   const auto look_aside = [&] {
     look_for_ends();
+    heed_patience();
     WaitContext wait(Deadline::after(kStoreTime));
-    hear(keys_.look({}, wait));
+    hear(keys_.look({}, false, wait));
     if (!to_do_.empty()) throw LooksAgain();
   };
   end_group(true);  // all have come, so nobody is on the way out of a call
@@ -254,7 +265,7 @@ void Renewer::await_cause(const RecordPtr& record, const Error& error) {
   for (const Deadline until = Deadline::after(std::min<Duration>(kCauseTime, deadline_.remaining()));;) {
     look_for_ends();
     WaitContext wait(Deadline::after(kStoreTime));
-    hear(keys_.look({}, wait));
+    hear(keys_.look({}, false, wait));
     if (!to_do_.empty()) return;
     if (until.expired()) break;
     core::sleep_for(std::min<Duration>(kCausePause, until.remaining()));
@@ -265,17 +276,21 @@ void Renewer::await_cause(const RecordPtr& record, const Error& error) {
 // Words count only with a value of the register that is as new.
 void Renewer::hear(const EpochKeys::Seen& seen) {
   if (seen.value) {
-    last_round_ = std::max(last_round_, seen.value->epoch);
+    if (!joins()) last_round_ = std::max(last_round_, seen.value->epoch);
     for (const Seat& seat : seen.value->members) {
       if (processes_.contains(seat.incarnation) || seat.address.empty()) continue;
       processes_.emplace(seat.incarnation, Member::decode(seat.address).peer);
     }
   }
+  for (const Presence& word : seen.words) {
+    if (word.ticket >= 0 && word.incarnation != self_)
+      processes_.emplace(word.incarnation, Member::decode(word.address).peer);
+  }
   for (const Incarnation one : seen.gone) change_.on_lost(one);
-  if (seen.words.empty())
-    change_.on_register(seen.value);
-  else
+  if (seen.is_whole)
     change_.on_look(seen.value, seen.words);
+  else
+    change_.on_register(seen.value);
   take_actions();
 }
 
@@ -293,12 +308,13 @@ void Renewer::sleep() {
   const auto roll = [this] { return change_.leads() ? change_.roll() : EpochChange::Roll(); };
   if (change_.leads() || std::exchange(is_to_look_, false)) {
     WaitContext wait(deadline_, group_.page, group_.record, nullptr, group_.interrupt);
-    hear(keys_.look(roll(), wait));
+    hear(keys_.look(roll(), change_.leads(), wait));
     if (!to_do_.empty()) return;
   }
+  const std::uint64_t version = change_.state().known ? change_.state().known->version() : 0;
   Watch watch(news_heard_, is_slow_);
   WaitContext wait(next_look(), group_.page, group_.record, &watch, group_.interrupt);
-  const EpochKeys::Seen seen = keys_.sleep(*change_.state().known, roll(), wait);
+  const EpochKeys::Seen seen = keys_.sleep(version, roll(), change_.leads(), wait);
   for (const Incarnation one : seen.gone) change_.on_lost(one);
   if (seen.value) hear({.value = seen.value});
 }

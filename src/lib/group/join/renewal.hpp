@@ -1,5 +1,5 @@
-// Comes to the next epoch of a group: does what the machine of epoch_change.hpp asks for, with keys of a store, this
-// host, and a deadline for everything.
+// Comes to the next epoch of a group, from the one before or from outside: does what the machine of epoch_change.hpp
+// asks for, with keys of a store, this host, and a deadline for everything.
 //
 // It sleeps until the register changes, the words come that it has to hear, or the control page has news. Whose process
 // has ended, as far as this host knows, is dead for all: where members are on several hosts, it says so in the store.
@@ -73,10 +73,12 @@ class Renewer {
   void end_derived(bool is_urgent);
   void hear(const EpochKeys::Seen& seen);
   void sleep();
+  bool joins() const { return group_.epoch.record == nullptr; }
   bool is_here(const PeerInfo& process) const;
   void look_for_ends();
   void tell_end(Incarnation ended);
   void heed_time();
+  void heed_patience();
   void take_interruption();
   Deadline next_look() const;
 

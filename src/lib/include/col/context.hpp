@@ -154,6 +154,13 @@ class COL_EXPORT Context {
   // that differs. Errors: already_initialized (the name is taken here, or the rank was started twice),
   // invalid_argument, unavailable, timeout.
   Group init_group(const GroupSpec& spec);
+  // Joins a group that stands, from outside: waits until its ranks call renew() with room for this process, and returns
+  // the group of the epoch that begins then (<col/renewal.hpp>). Blocks for `timeout` at most (zero: the context's).
+  // The context has the store and the job_id of the group's ranks, and a rank that none of them has: a number that is
+  // free, or that of a rank that was lost. A group that was made with one rank takes nobody in. Errors: timeout (nobody
+  // has made the group, or its ranks did not renew it), already_initialized (this process is in a group of that name),
+  // invalid_argument (no store), peer_lost (no rank of it is left), io, what kept it from connecting.
+  Group join_group(std::string_view name, Duration timeout = {});
   // The group of that name. If this process has not joined it yet, it joins now, as init_group() does (blocking), if
   // COL_GROUP_* or a record in the store says how. Otherwise throws not_initialized.
   Group group(std::string_view name);

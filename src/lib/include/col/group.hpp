@@ -20,7 +20,8 @@
 //   objects          broadcast_object, send_object, ...: strings, structs and vectors of any length
 //   memory           alloc(): buffers that the ranks of a node share
 //   sub-groups       split, subgroup, dup, and shrink after the loss of a rank
-//   epochs           renew: the same group without the ranks that were lost, see <col/renewal.hpp>
+//   epochs           renew: the same group without the ranks that were lost, and with those that join, see
+//                    <col/renewal.hpp>
 //   the end          destroy()
 //   insight          explain(), algorithms(), annotate(), record_trace(), trace()
 //   several GPUs     allreduce_multigpu, ...: see <col/multi_gpu.hpp>
@@ -359,9 +360,10 @@ class COL_EXPORT Group {
   // For groups that init() or init_collective_group() has made, and declared ones: <col/renewal.hpp> has an example.
 
   // The next epoch of this group, under its name: of all its ranks but those that were lost and those that are
-  // `excluded`. Collective over the ranks that live and stay, and blocks, for the group's timeout at most. It works on
-  // a group that is broken, and on one that is not. Ranks keep their numbers; if that left a hole, they are numbered
-  // from 0, in the same order.
+  // `excluded`, and of those that wait in join(), first come first, up to `size`. Collective over the ranks that live
+  // and stay, and blocks, for the group's timeout at most. It works on a group that is broken, and on one that is not.
+  // Ranks keep their numbers, and those that join fill the gaps; if that left a hole, ranks are numbered from 0 in the
+  // same order, and then come the others.
   //
   // A rank counts as lost if its process has ended, or has called finalize(), and some rank of its host has noticed. A
   // rank that is alive is never left out unless it is `excluded`: if it does not call, all others get a timeout that
@@ -383,6 +385,8 @@ class COL_EXPORT Group {
   // through it), invalid_argument (a group that was made from another one; the wrong epoch; another thread is in
   // renew(); a rank that is listed twice, or that there is none of).
   Group renew(const Renewal& renewal = {});
+  // True if somebody waits to join. Collective, and the same on all ranks: where it is true, they can call renew().
+  bool renewal_wanted();
   // These are equal on all ranks. epoch(): of this group, or of the group that it was made from. The others are
   // invalid_argument on a group that was made from another one.
   std::uint64_t epoch() const;
@@ -612,6 +616,8 @@ struct InitOptions {
 // ContextSpec::from_environment), else as a world of one. A second call returns the same group. In a process that was
 // forked from a rank, not_initialized: see Context::current().
 COL_EXPORT Group init(const InitOptions& options = {});
+// Context::join_group() of the current context.
+COL_EXPORT Group join(std::string_view group_name = "default", Duration timeout = {});
 // Context::finalize() of the current context. Call it when a rank is done: its peers then know that it did not crash.
 COL_EXPORT void finalize();
 // "0.1.0"

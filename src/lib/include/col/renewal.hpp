@@ -1,9 +1,10 @@
-// The next epoch of a group: its ranks go on without those that were lost. <col/group.hpp> includes it.
+// The next epoch of a group: its ranks go on without those that were lost, and with others that join. <col/group.hpp>
+// includes it.
 //
 // A group that init() or init_collective_group() has made has epochs, which are counted from 0. When a rank is lost, or
 // shall leave, the ranks that live call renew(), and get the group of the next epoch:
 //
-//   col::Group world = col::init();
+//   col::Group world = col::init();                         // in a process that joins: col::join()
 //   State state = fresh();
 //   for (;;) try {
 //     share(world, state, world.source());                  // a broadcast of the state from that rank
@@ -22,13 +23,13 @@
 
 namespace col {
 
-// What Group::renew() is asked for. size, min and excluded must be equal on all ranks; progress need not be.
+// What Group::renew() is asked for. size, min and excluded must be equal on all ranks, the others need not be.
 struct Renewal {
-  // How many ranks there shall be; 0: as many as before. Nobody can join yet, so there are never more than live, and
-  // nobody is left out for it.
+  // How many ranks there shall be, if so many live or wait to join; 0: as many as before. Nobody is left out for it.
   int size = 0;
   int min = 1;  // with fewer ranks there is no next epoch: peer_lost, on all
-  // How long to wait for ranks that join. Nobody can join yet, so this only delays a group that is too small.
+  // How long to wait for ranks that join, where there are fewer than `size`. Need not be equal: that of the lowest rank
+  // counts.
   Duration wait = {};
   // Ranks of this group that shall leave it, each at most once: also this one. All other ranks that live must call, and
   // those that leave may: they get a Group that converts to false. Ranks that were lost need not be listed.
