@@ -6,31 +6,6 @@
 #include <utility>
 
 namespace digits {
-namespace {
-
-// Which rank is lost; throws the error on if none is.
-int lost_rank(const col::Error& error) {
-  const bool is_loss = error.code() == col::ErrorCode::peer_lost || error.code() == col::ErrorCode::aborted;
-  if (!is_loss || error.rank() < 0) throw error;
-  return error.rank();
-}
-
-// Others may die while the ranks agree: then they are left out, too.
-col::Group without_lost(col::Group& world, int lost) {
-  std::vector<int> excluded = {lost};
-  for (;;) {
-    try {
-      return world.shrink(excluded);
-    } catch (const col::Error& error) {
-      const int another = lost_rank(error);
-      if (std::find(excluded.begin(), excluded.end(), another) != excluded.end()) throw;
-      excluded.push_back(another);
-    }
-  }
-}
-
-}  // namespace
-
 void Recovery::keep(StepState state) {
   if (last_.size() == 2) last_.pop_front();
   last_.push_back(std::move(state));
@@ -40,7 +15,10 @@ const StepState& Recovery::recover(col::Group& world, const col::Error& error) {
   std::optional<col::Error> failed = error;
   std::array<std::uint64_t, 2> place{};  // epoch and step
   while (failed) {
-    world = without_lost(world, lost_rank(*failed));
+    // Others break off by `aborted`, as this rank goes on without the lost one.
+    if (failed->code() != col::ErrorCode::peer_lost && failed->code() != col::ErrorCode::aborted)
+      throw col::Error(*failed);
+    world = world.renew();
     failed.reset();
     try {
       place = {last_.back().epoch, 0};

@@ -1,5 +1,5 @@
 // Training that goes on when a rank is lost. Every rank holds the whole state, so what the others hold is enough: they
-// leave the lost rank out, agree on the last step that all of them have done, and go on from there.
+// renew their group, agree on the last step that all of them have done, and go on from there.
 //
 // An allreduce ends on no rank before all have begun it. So when one fails, no rank is more than one step ahead of
 // another, and two states are enough to go back to.
@@ -29,8 +29,8 @@ class Recovery {
   // Before each step.
   void keep(StepState state);
 
-  // Collective over the ranks that are left. Puts a group without the lost ranks in the place of `world`, and returns
-  // the last state that all have. Throws `error` if it is not about a lost rank, and what is thrown meanwhile.
+  // Collective over the ranks that are left. Puts the next epoch of `world` in its place, and returns the last state
+  // that all have. Throws `error` if it is not about a lost rank, and what is thrown meanwhile.
   const StepState& recover(col::Group& world, const col::Error& error);
 
  private:
