@@ -209,6 +209,33 @@ TEST_CASE("join: a group grows by those who wait, first come first, and takes th
   });
 }
 
+TEST_CASE("join: one that is killed while it waits, or as it is taken, is not waited for", "[group]") {
+  processes_on_each_backend(4, survivors({0, 1, 2}), [](int rank, Context& context, const std::string& backend) {
+    Store& store = *context.spec().store;
+    if (rank == 3) {
+      const std::jthread killer([&] {
+        store.wait_for("end", kDeadline);
+        ::kill(::getpid(), SIGKILL);
+      });
+      context.join_group("default");
+      return;
+    }
+    Group group = context.init_group({.rank = rank, .world_size = 3, .backend_name = backend});
+    while (!group.renewal_wanted()) continue;
+    meet_beside(group, context);
+    if (rank == 0) store.set("end", "");
+    group = group.renew({.size = 4});
+    if (group.size() == 4) {
+      work_until_lost(group, {}, 0);
+      group = group.renew();
+    }
+    expect(group.ranks() == std::vector{0, 1, 2}, fmt::format("{} ranks", group.size()));
+    check_works(group);
+    expect(!group.renewal_wanted());
+    context.finalize();
+  });
+}
+
 TEST_CASE("join: what stands in the way is said", "[group]") {
   threads_on_each_backend(3, [](int rank, Context& context, const std::string& backend) {
     const auto refused = [&](const std::string& name, const Ending& want) {

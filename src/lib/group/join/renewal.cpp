@@ -286,6 +286,7 @@ void Renewer::hear(const EpochKeys::Seen& seen) {
     if (word.ticket >= 0 && word.incarnation != self_)
       processes_.emplace(word.incarnation, Member::decode(word.address).peer);
   }
+  if (!seen.words.empty()) look_for_ends();  // whose word is there may be dead
   for (const Incarnation one : seen.gone) change_.on_lost(one);
   if (seen.is_whole)
     change_.on_look(seen.value, seen.words);
