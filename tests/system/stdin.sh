@@ -2,7 +2,7 @@
 # Rank 0 gets all of stdin; the others see its end at once.
 . "$(dirname "$0")/lib.sh"
 
-head -c 100000000 /dev/urandom >"$work/data"
+head -c 20000000 /dev/urandom >"$work/data"
 expect_exit 0 "$COLRUN" -n 3 sh -c 'echo "$RANK $(sha256sum)"' < <(cat "$work/data")
 expect_in "$out" "^0 $(sha256sum <"$work/data")\$"
 empty=$(sha256sum </dev/null)
