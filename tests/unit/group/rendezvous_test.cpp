@@ -161,7 +161,12 @@ TEST_CASE("rendezvous: a rank that could not use another backend, and does not c
 TEST_CASE("rendezvous: a rank beyond the world that others believe in is found", "[group]") {
   // Rank 2 was told of a world of three, ranks 0 and 1 of two: they could meet without it.
   const auto outcomes = col::test::run_threads(3, [&](int rank, col::Context& context) {
-    if (rank != 2) name_scope(context)->wait_for("m/2", 20s);
+    if (rank != 2) {
+      name_scope(context)->wait_for("m/2", 20s);
+      // It is taken back when the first of the two comes.
+      context.spec().store->set(fmt::format("{} has seen it", rank), "");
+      context.spec().store->wait_for(fmt::format("{} has seen it", 1 - rank), 20s);
+    }
     context.init_group(stuck(rank, rank == 2 ? 3 : 2));
   });
   check_ended(outcomes, {ErrorCode::mismatch, {}, {"world size"}});
