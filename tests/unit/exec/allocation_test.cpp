@@ -65,13 +65,9 @@ namespace {
 
 constexpr int kMembers = 3;
 
-// Time that hardly passes, whatever else the machine does: a wait that lasts looks for the reason, and allocates. It is
-// there before the first rank and after the last: one may ask it for the time at any moment.
+// Time that hardly passes, whatever else the machine does: a wait that lasts looks for the reason, and allocates.
 class SlowTime final : public col::test::SameProcess {
  public:
-  SlowTime() { col::core::installed_scheduler = this; }
-  ~SlowTime() override { col::core::installed_scheduler = nullptr; }
-
   Time now() noexcept override { return began_ + std::chrono::nanoseconds(looks_.fetch_add(1)); }
   std::chrono::system_clock::time_point wall_now() noexcept override { return {}; }
   void yield() noexcept override { ::sched_yield(); }
@@ -97,6 +93,18 @@ struct Buffers {
   std::vector<col::bfloat16> half = std::vector<col::bfloat16>(500);
 };
 
+// From the first rank to after the last one. What a process keeps to its end hangs on the time: so does that.
+class WithSlowTime {
+ public:
+  WithSlowTime() {
+    static SlowTime time;
+    col::core::installed_scheduler = &time;
+  }
+  ~WithSlowTime() { col::core::installed_scheduler = nullptr; }
+  WithSlowTime(const WithSlowTime&) = delete;
+  WithSlowTime& operator=(const WithSlowTime&) = delete;
+};
+
 // Makes the calls of a group over shared memory, whose channel does not allocate either, again and again: `prepare`
 // returns what makes them. Checks that they allocate nothing, once they have been made before.
 template <class Prepare>
@@ -107,7 +115,7 @@ void check_no_allocation(Prepare prepare) {
   // by their addresses, they are made anew each time. So each attempt has its own buffers; one that allocates nothing
   // is enough.
   std::atomic<long> before{0}, least{std::numeric_limits<long>::max()};
-  const SlowTime slow;
+  const WithSlowTime slow;
   const auto outcomes = col::test::run_threads(kMembers, [&](int rank, col::Context& context) {
     col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = kMembers, .backend_name = "shm"});
     std::deque<Buffers> all;
