@@ -381,6 +381,15 @@ TEST_CASE("report: who waits for whom", "[launch]") {
     CHECK(describe_calls(story) ==
           Lines{"ranks 0-3 wait in allreduce #7 of group 'default'; rank 4 had not called it (last: nothing yet)"});
   }
+  SECTION("a rank of which it is not known how it has called differs from none") {
+    for (std::size_t rank = 0; rank < 5; ++rank) set(rank, activity(State::running, "allreduce", 7));
+    story.ranks[0].last->fingerprint = 0;
+    const Lines all = {"ranks 0-4 are in allreduce #7 of group 'default'"};
+    end_by_launcher(story, {0, 1, 2, 3, 4});
+    CHECK(describe_calls(story) == all);
+    story.ranks[3].last->fingerprint = 99;
+    CHECK(describe_calls(story) == Lines{all.front() + "; they differ in what they called, here or before"});
+  }
   SECTION("calls of one number are side by side, and those that differ before are told") {
     end_by_launcher(story, {0, 1, 2, 3, 4});
     set(0, activity(State::waiting, "allreduce", 10));

@@ -139,12 +139,17 @@ void say_who_is_in(const RanksInCall& call, const JobStory& story, Sentences& se
                   fmt::format("were in {} when they ended", what));
 }
 
-// Whether all that are in a collective have called it, and all before it, in the same way.
+// Whether all that are in a collective have called it, and all before it, in the same way, as far as that is known: of
+// a rank that has just come to it, it is not.
 bool agree(const RanksInCall& call) {
   if (is_message(*call.activity)) return true;
-  return std::ranges::all_of(call.ranks, [&](const RankStory* rank) {
-    return rank->last->fingerprint == call.activity->fingerprint || rank->last->fingerprint == 0;
-  });
+  std::uint64_t first = 0;
+  for (const RankStory* rank : call.ranks) {
+    const std::uint64_t fingerprint = rank->last->fingerprint;
+    if (fingerprint != 0 && first != 0 && fingerprint != first) return false;
+    if (first == 0) first = fingerprint;
+  }
+  return true;
 }
 
 std::string describe_ranks_in(const RanksInCall& call, const JobStory& story) {
