@@ -345,7 +345,7 @@ std::vector<std::shared_ptr<Group::State>> Context::Impl::made_from(const group:
   return children;
 }
 
-// What the ranks of the next epoch connect, on this one.
+// The part of the next epoch's connections that this rank has.
 class Context::Impl::NextEpoch {
  public:
   NextEpoch(Impl& impl, const group::Epoch& epoch)

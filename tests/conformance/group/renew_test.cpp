@@ -126,7 +126,7 @@ TEST_CASE("renew: a planned leave, with a group that is not broken", "[group]") 
     }
     expect_facts(group, 1, {0, 2, 3}, {1});
     check_works(group);
-    // Those that were made from the old one are made again, under their names.
+    // Groups that were made from the old one are made again, under their names.
     named = group.subgroup(std::array{2, 1, 0}, "all");
     expect(named.epoch() == 1);
     check_works(named);
@@ -202,7 +202,7 @@ TEST_CASE("join: a group grows by those who wait, first come first, and takes th
     check_works(group);
     expect(!group.renewal_wanted());
     meet_beside(group, context);
-    // Those who have joined go on with new numbers.
+    // Ranks that have joined go on with new numbers.
     group = group.renew({.excluded = std::array{0, 1}});
     expect(static_cast<bool>(group) == (rank > 1));
     if (group) check_works(group);

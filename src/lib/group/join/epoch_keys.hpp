@@ -36,8 +36,8 @@ class EpochKeys {
 
   // Each makes one trip to the store, and throws what that and `wait` throw.
 
-  // What there is to know. Words that stand for another step than the roll's are not read, but for those of all who
-  // wait to join.
+  // The register and the words. Those that stand for another step than the roll's are not read, but for those of all
+  // who wait to join.
   struct Seen {
     RecordPtr value = {};  // of the register; null: not looked at
     std::vector<Presence> words = {};
@@ -56,7 +56,7 @@ class EpochKeys {
   // Takes the place of this process's last word.
   void say(const Presence& word, WaitContext& wait);
   void tell_end(Incarnation ended, WaitContext& wait);
-  // What these have said in any round from `first` to `last`, and that they have ended.
+  // Erases all that these have said in any round from `first` to `last`, and that they have ended.
   void erase(const std::vector<Incarnation>& who, std::uint64_t first, std::uint64_t last, WaitContext& wait);
 
   // A place behind all who wait to join.

@@ -64,7 +64,7 @@ GroupRecord await_record(Store& job_scope, std::string_view group, const Deadlin
 // The part of it where the ranks of a group meet. `job`: as by job_name().
 std::shared_ptr<Store> meeting_place(const std::shared_ptr<Store>& store, std::string_view job, std::string_view group);
 
-// What this rank says of itself to those with which it is to make the group. Throws unavailable.
+// This rank's word of itself to those with which it is to make the group. Throws unavailable.
 Member announcement(const JoinRequest& request);
 
 // The result.

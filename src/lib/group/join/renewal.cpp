@@ -20,8 +20,8 @@ namespace {
 // others have written. And the pause between two looks.
 constexpr Duration kCauseTime = std::chrono::milliseconds(250), kCausePause = std::chrono::milliseconds(5);
 
-// Whether it will never renew anything any more. One that has left the job in good order won't, either. Requires: it is
-// on this host.
+// True if it will never renew anything any more, as one that has left the job in good order won't, either. Requires: it
+// is on this host.
 bool has_ended(const PeerInfo& process, const ControlPage* page) {
   if (is_gone(process.pid, this_host().boot_id, this_host().pid_namespace)) return true;
   for (int i = 0, count = page != nullptr ? page->local_ranks() : 0; i < count; ++i) {
@@ -82,14 +82,14 @@ void Renewer::take_actions() {
 }
 
 Finish Renewer::run() {
-  // Those who have ended by now are not waited for at all.
+  // Nobody waits for those who have ended by now.
   look_for_ends();
   while (!end_) go([this] { go_on(); });
   if (interruption_) std::rethrow_exception(interruption_);
   return *std::move(end_);
 }
 
-// What goes wrong on the way is an event for the machine. The job's own end is not: nobody renews anything then.
+// An error on the way is an event for the machine. The job's own end is not: nobody renews anything then.
 template <class Go>
 void Renewer::go(const Go& step) {
   try {
@@ -304,7 +304,7 @@ Deadline Renewer::next_look() const {
   return next;
 }
 
-// Who leads has looked at all before it sleeps: words may have come before it was the one.
+// The leader looks at all before it sleeps: words may have come before it was the one.
 void Renewer::sleep() {
   const auto roll = [this] { return change_.leads() ? change_.roll() : EpochChange::Roll(); };
   if (change_.leads() || std::exchange(is_to_look_, false)) {

@@ -23,7 +23,7 @@
 
 namespace col {
 
-// What Group::renew() is asked for. size, min and excluded must be equal on all ranks, the others need not be.
+// The wishes of a call of Group::renew(). size, min and excluded must be equal on all ranks, the others need not be.
 struct Renewal {
   // How many ranks there shall be, if so many live or wait to join; 0: as many as before. Nobody is left out for it.
   int size = 0;

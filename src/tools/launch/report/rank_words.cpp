@@ -139,7 +139,7 @@ void say_who_is_in(const RanksInCall& call, const JobStory& story, Sentences& se
                   fmt::format("were in {} when they ended", what));
 }
 
-// Whether all that are in a collective have called it, and all before it, in the same way, as far as that is known: of
+// True if all that are in a collective have called it, and all before it, in the same way, as far as that is known: of
 // a rank that has just come to it, it is not.
 bool agree(const RanksInCall& call) {
   if (is_message(*call.activity)) return true;
