@@ -64,13 +64,13 @@ def end(processes, scratch):
         process.wait()
 
 
-def wait(processes, limit):
-    """Empty, or what went wrong. One rank that fails ends them all."""
+def wait(processes, limit, fail_alone):
+    """Empty, or what went wrong. One rank that fails ends them all, unless they `fail_alone`."""
     until = time.monotonic() + limit
     while True:
         codes = [process.poll() for process in processes]
         failed = [code for code in codes if code not in (None, 0)]
-        if failed:
+        if failed and not (fail_alone and None in codes):
             return f"exit code {failed[0]}" if failed[0] > 0 else f"signal {-failed[0]}"
         if all(code == 0 for code in codes):
             return ""
@@ -108,7 +108,7 @@ def launch(contestant, ranks, arguments, places, limit):
     return launch_commands(lambda scratch: commands(contestant, ranks, arguments, places, scratch), limit, shared)
 
 
-def launch_commands(prepare, limit, folder):
+def launch_commands(prepare, limit, folder, fail_alone=False):
     """`prepare` gives the command lines with their environments for a scratch folder, which is made in `folder`."""
     began, busy, ours = time.monotonic(), busy_seconds(), children_seconds()
     with tempfile.TemporaryDirectory(prefix="col-peers.", dir=folder, ignore_cleanup_errors=True) as scratch:
@@ -118,7 +118,7 @@ def launch_commands(prepare, limit, folder):
         processes = []
         try:
             start(prepare(scratch), scratch, processes)
-            trouble = wait(processes, limit)
+            trouble = wait(processes, limit, fail_alone)
         except OSError as error:
             trouble = f"not started: {error}"
         finally:

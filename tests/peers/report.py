@@ -3,6 +3,7 @@
 import re
 import statistics
 
+import loss
 import targets
 from contestants import OVERLAP, RIVALS
 from plan import BY_NAME
@@ -20,6 +21,7 @@ def bad(run):
     """Whether anybody gave wrong data, or col failed."""
     wrong = any(line.get("wrong") for launch in run["launches"] for line in launch["lines"])
     own = [launch for launch in run["launches"] if BY_NAME[launch["contestant"]].family == "col"]
+    own += [launch for launch in run.get("losses", []) if launch["name"] == "col"]
     return wrong or any(launch["trouble"] for launch in own)
 
 
@@ -188,6 +190,8 @@ def markdown(run, statistic):
                   *(family_time(row, family) for family in RIVALS), time(row, "bare"), interval(row.to_best()),
                   times(row.quotient("col", "bare"))] for row in rows if row.key[0] not in OVERLAP]
         lines += section(f"{ranks} ranks, {state.name}", head, shown, numbers=len(head) - 2)
+    lines += section("A rank dies in an allreduce of 1,000 floats: the last survivor has an error, and then a right sum",
+                     loss.HEAD, [[*line[:-2], interval(line[-2]), line[-1]] for line in loss.lines(run.get("losses", []))], numbers=5)
     checks = [[f"allreduce, {entry['ranks']} ranks", size(entry["bytes"]), number(entry["us"]), row.state.name,
                number(row.us("col"))] for entry in run["colbench"] for row in measured.rows
               if row.key == ("allreduce", entry["ranks"], entry["bytes"])]

@@ -16,6 +16,7 @@ import tempfile
 import time
 
 import gains
+import loss
 import picture
 import plan
 import report
@@ -23,6 +24,7 @@ from contestants import CONTESTANTS, RIVALS, Places
 from launch import launch
 from machine import machine, versions
 
+LOSS = "rank_dies"  # a table of its own
 UNITS = {"K": 1 << 10, "M": 1 << 20}
 
 
@@ -37,7 +39,7 @@ def comma_list(kind=str):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--cells", type=comma_list(), help="only these operations: " + ",".join(plan.OPERATIONS))
+    parser.add_argument("--cells", type=comma_list(), help="only these operations: " + ",".join([*plan.OPERATIONS, LOSS]))
     parser.add_argument("--sizes", type=comma_list(size), help="only these sizes, such as 8,32K,32M (barriers stay)")
     parser.add_argument("--ranks", type=comma_list(int), default=[2, 4, 8], help="default 2,4,8")
     parser.add_argument("--only", type=comma_list(),
@@ -66,7 +68,7 @@ def parse_arguments():
                         help="what the table shows of each launch; all are in raw.json")
     options = parser.parse_args()
     names = {contestant.name for contestant in CONTESTANTS}
-    for given, known in ((options.cells, set(plan.OPERATIONS)), (options.only, names)):
+    for given, known in ((options.cells, {*plan.OPERATIONS, LOSS}), (options.only, names)):
         for word in given or []:
             if word not in known:
                 parser.error(f"what is '{word}'? There are: {', '.join(sorted(known))}")
@@ -187,9 +189,13 @@ def main():
     else:
         run = {"started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
                "command": command_words(), "machine": {**machine(), "versions": versions(options.programs)},
-               "absent": {}, "launches": [], "colbench": []}
+               "absent": {}, "launches": [], "losses": [], "colbench": []}
         try:
-            measure(options, run)
+            if options.cells != [LOSS]:
+                measure(options, run)
+            if not options.cells or LOSS in options.cells:
+                rounds = options.rounds if options.quick else 3 * options.rounds  # each has one time
+                loss.measure(Places(options.programs, options.colrun), options.ranks, rounds, options.limit, run["losses"], say)
             if options.colbench:
                 cross_check(options, run)
         except KeyboardInterrupt:

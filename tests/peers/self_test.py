@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 import gains
+import loss
 import picture
 import plan
 import report
@@ -195,6 +196,28 @@ class Document(unittest.TestCase):
             page.write_text("no marks")
             with self.assertRaises(SystemExit):
                 report.write_into(page, "new")
+
+
+class Losses(unittest.TestCase):
+    @staticmethod
+    def of(name, number, caught, right, trouble=""):
+        return {"name": name, "round": number, "ranks": 8, "caught_ms": caught, "right_ms": right, "trouble": trouble}
+
+    def test_who_fails_is_counted_and_beside_others_only_in_rounds_of_both(self):
+        launches = [self.of("col", 0, 5.0, 10.0), self.of("col", 1, 7.0, 20.0), self.of("openmpi5", 0, 9.0, 20.0),
+                    self.of("openmpi5", 1, None, None, "hung: over 30 s")]
+        text = report.markdown({**run_of([]), "losses": launches}, "median_us")
+        self.assertIn("| 8 | col, renew() | 6.0 | 15.0 | 20.0 | 1.00 (1.00 to 1.00) | 0 of 2 |", text)
+        self.assertIn("| 8 | Open MPI 5, ULFM | 9.0 | 20.0 | 20.0 | 2.00 (one round) | 1 of 2 |", text)
+        self.assertFalse(report.bad({**run_of([]), "losses": launches}))
+        self.assertTrue(report.bad({**run_of([]), "losses": [self.of("col", 0, None, None, "a survivor had no right sum")]}))
+
+    def test_a_survivor_that_says_nothing_is_a_failure(self):
+        def of(*words):
+            script = lambda times: "".join(f"echo {word} >>{times};" for word in words)
+            return loss.launch_once(lambda ranks, times, scratch: [(["sh", "-c", script(times)], {})], 2, 20)
+        self.assertEqual(of("killed 1000000", "caught 3000000", "right 4500000"), (2.0, 3.5, ""))
+        self.assertEqual(of("killed 1000000", "caught 3000000"), (None, None, "a survivor had no right sum"))
 
 
 class Plan(unittest.TestCase):
