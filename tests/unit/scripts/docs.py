@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 root = pathlib.Path(sys.argv[1])
-pages = [root / "README.md", root / "CHANGELOG.md", *sorted((root / "docs").rglob("*.md")), *sorted((root / "src").rglob("*.md"))]
+pages = [*sorted(root.glob("*.md")), *sorted((root / ".github").rglob("*.md")), *sorted((root / "docs").rglob("*.md")), *sorted((root / "src").rglob("*.md"))]
 problems = []
 
 

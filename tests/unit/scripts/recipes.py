@@ -168,10 +168,19 @@ def check(root, folder):
         yield f"Containerfile: it installs {installed}, and packaging/debian makes {packages}"
 
 
-def check_workflow(root):
-    jobs = yaml.safe_load((root / ".github/workflows/release.yml").read_text())["jobs"]
-    runs = " ".join(step.get("run", "") for job in jobs.values() for step in job["steps"])
-    yield from (f"release.yml: there is no {script}" for script in re.findall(r"scripts/[\w-]+", runs) if not (root / script).exists())
+# What the forge runs, and the forms that it shows.
+def check_forge(root):
+    runs = {}
+    for file in sorted((root / ".github/workflows").glob("*.yml")):
+        jobs = yaml.safe_load(file.read_text())["jobs"]
+        runs[file.name] = " ".join(step.get("run", "") for job in jobs.values() for step in job["steps"])
+        yield from (f"{file.name}: there is no {script}" for script in re.findall(r"(?:scripts|\.ci)/[\w-]+", runs[file.name]) if not (root / script).exists())
+    yield from (f"ci.yml: it does not run {script}" for script in ("scripts/test", ".ci/run") if script not in runs["ci.yml"].split())
+    for file in sorted((root / ".github/ISSUE_TEMPLATE").glob("[!c]*.yml")):
+        form = yaml.safe_load(file.read_text())
+        if not form["name"] or not form["description"] or not all(part["attributes"]["label"] for part in form["body"]):
+            yield f"{file.name}: a form has name, description and labels"
+    runs = runs["release.yml"]
     options = output(sys.executable, "-B", root / "scripts/release", "--help")
     of_release = runs[runs.index("scripts/release"):].partition("gh ")[0]
     yield from (f"release.yml: scripts/release has no {option}" for option in re.findall(r"--[a-z-]+", of_release) if option not in options)
@@ -195,7 +204,7 @@ PLANTED = {
 
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
-    wrong = [*check(root, root / "packaging"), *check_workflow(root)]
+    wrong = [*check(root, root / "packaging"), *check_forge(root)]
     with tempfile.TemporaryDirectory(prefix="col-recipes-") as work:
         folder = pathlib.Path(work, "packaging")
         shutil.copytree(root / "packaging", folder)
