@@ -89,6 +89,7 @@ class Context::Impl : public std::enable_shared_from_this<Context::Impl> {
   void end_record(const group::Core& core, bool is_over) noexcept;
   RankRecord* record() const;
   void note_failure(const Error& error);
+  void tell_others(int held_up_by) noexcept;
   std::vector<std::shared_ptr<Group::State>> states() const;
   std::optional<Error> reason_to_leave(Group::State& group) const;
   void require_this_process(std::string_view group) const;
@@ -230,7 +231,8 @@ Group Context::Impl::make_group(const Adoption& adoption, std::optional<group::C
                                .members = adoption.members,
                                .write_record = adopted_id.empty() && spec.is_kept,
                                .names_wire = by_setting && group::is_wire(settings_->backend),
-                               .relatives = connected ? &*connected : nullptr};
+                               .relatives = connected ? &*connected : nullptr,
+                               .tell = [this](int held_up_by) { tell_others(held_up_by); }};
     if (is_whole_job(adoption)) {
       request.name_ranks = [this](const std::vector<int>& ranks) {
         return group::adopt::ranks_as_launched(ranks, spec_);
@@ -279,7 +281,12 @@ std::shared_ptr<Group::State> Context::Impl::make_state(group::GroupParts parts,
                        return self()->make_group({.spec = child, .members = std::move(members), .ancestor = epoch},
                                                  std::move(by_parent));
                      },
-                 .has_group = [self](const std::string& child) { return self()->find(child).has_value(); }},
+                 .has_group = [self](const std::string& child) { return self()->find(child).has_value(); },
+                 .scope_of =
+                     [self](const std::string& child, std::uint64_t token) {
+                       const ContextSpec& job = self()->spec_;
+                       return group::scope_of(group::meeting_place(job.store, group::job_name(job), child), token);
+                     }},
       .all_groups =
           [weak = weak_from_this()] {
             const auto impl = weak.lock();
@@ -583,6 +590,17 @@ void Context::Impl::note_failure(const Error& error) {
   }
   const std::lock_guard lock(mutex_);
   failure_ = std::move(failure);
+}
+
+// For a rank that waits in no group yet, as one is being made: the ranks of its other groups hear for whom.
+void Context::Impl::tell_others(int held_up_by) noexcept {
+  if (store_health_->is_mute()) return;
+  const store::CallLimit limit(group::kStoreTime);
+  try {
+    for (const auto& state : states()) state->post_calls(held_up_by, true);
+  } catch (const std::exception&) {
+    store_health_->has_not_answered();
+  }
 }
 
 std::vector<std::shared_ptr<Group::State>> Context::Impl::states() const {

@@ -374,6 +374,95 @@ TEST_CASE("diagnosis: who waits on another host in another group says for whom, 
   CHECK(std::get<0>(accused({{0, 11}, {2, -1}, {3, -1}})) == 0);
   // Nobody is known to be behind; but one that waits in the same call knows more.
   CHECK(std::get<1>(accused({{2, 7}})) == 7);
+  // One that waits and does not know for whom is not to blame, nor is another one.
+  using col::group::kSomebody;
+  const auto [nobody, of_world, words] = accused({{0, kSomebody}, {2, -1}, {3, -1}});
+  CHECK(std::pair(nobody, of_world) == std::pair(-1, -1));
+  CHECK(words.find("rank 0 may not have entered it; rank 0 waits for others itself; look at") != std::string::npos);
+  CHECK(std::get<0>(accused({{0, 12}, {2, kSomebody}, {3, -1}})) == -1);
+  CHECK(std::get<1>(accused({{2, kSomebody}})) == -1);
+}
+
+TEST_CASE("diagnosis: who has left because of an error has waited for its culprit, and is not to blame", "[group]") {
+  // The first rank of the group has left it; this one's deadline comes before it hears of that by a connection.
+  const auto accused = [](int culprit) {
+    Surroundings surroundings = without_page(1, 4, col::make_memory_store());
+    for (const int rank : {0, 2, 3}) {
+      col::group::Calls calls;
+      if (rank != 0) calls.runs.push_back({1, 3, "what all ranks call"});
+      calls.has_left = rank == 0;
+      if (rank == 0)
+        calls.why =
+            col::group::encode_error(Error(ErrorCode::timeout, "late", "column", culprit < 0 ? -1 : 1, culprit));
+      surroundings.scope->set(fmt::format("calls/{}", rank), calls.encode());
+    }
+    col::group::Operation message{.text = "message", .sequence = 3, .collective = false, .counterparts = {0}};
+    try {
+      Diagnosis(surroundings, {message}).on_timeout(1s);
+    } catch (const Error& error) {
+      return std::pair(error.rank(), error.world_rank());
+    }
+    return std::pair(-2, -2);
+  };
+  CHECK(accused(3) == std::pair(3, -1));
+  CHECK(accused(7) == std::pair(-1, 7));
+  CHECK(accused(-1) == std::pair(-1, -1));
+}
+
+TEST_CASE("diagnosis: a wait passes on what others find out while it lasts, or that it knows nobody", "[group]") {
+  struct Call {
+    Diagnosis diagnose(Surroundings& surroundings) const { return Diagnosis(surroundings, {barrier_with({0, 2})}); }
+  };
+  Surroundings surroundings = without_page(1, 3, col::make_memory_store());
+  for (auto& peer : surroundings.peers) peer.global_rank = 10 + peer.rank;
+  const auto posted = [&] {
+    return col::group::Calls::decode(surroundings.scope->get("calls/1").value_or("here -1 \n\n")).held_up_by;
+  };
+  const auto says = [&](int rank, int held_up_by, std::uint64_t calls_made) {
+    col::group::Calls calls;
+    calls.runs.push_back({1, calls_made, "what all ranks call"});
+    calls.held_up_by = held_up_by;
+    surroundings.scope->set(fmt::format("calls/{}", rank), calls.encode());
+  };
+  const Call call;
+  {
+    col::group::LateDiagnosis wait(surroundings, call);
+    wait.on_slow(300ms);
+    CHECK(posted() == col::group::kSomebody);  // nobody else has said a word
+    says(2, col::group::kNobody, 3);
+    says(0, col::group::kNobody, 2);
+    wait.on_slow(600ms);
+    CHECK(posted() == 10);
+    says(0, 7, 2);
+    wait.on_slow(900ms);
+    CHECK(posted() == 7);
+  }
+  CHECK(posted() == col::group::kNobody);
+}
+
+TEST_CASE("diagnosis: what a look has found is not explained once more", "[group]") {
+  Surroundings surroundings = without_page(1, 3, col::make_memory_store());
+  surroundings.group = "row";
+  col::group::Calls left;
+  left.has_left = true;
+  left.why = col::group::encode_error(Error(ErrorCode::peer_lost, "rank 0 has ended", "column", 0, 7));
+  surroundings.scope->set("calls/2", left.encode());
+  Diagnosis diagnosis(
+      surroundings,
+      {{.text = "message of any", .sequence = 1, .collective = false, .received_tag = 0, .counterparts = {0, 2}}});
+  const auto found = [&]() -> std::optional<Error> {
+    try {
+      diagnosis.look();
+    } catch (const Error& error) {
+      return error;
+    }
+    return std::nullopt;
+  }();
+  REQUIRE(found);
+  CHECK(found->world_rank() == 7);
+  // Another rank has been told of it as this rank's own error.
+  col::group::publish_failure(*surroundings.scope, Error(ErrorCode::aborted, "rank 1 ended the group", "row", 1), 0);
+  CHECK(diagnosis.explain(*found).message() == found->message());
 }
 
 TEST_CASE("diagnosis: a wait says whom it is for as long as it lasts, and other looks leave that", "[group]") {

@@ -79,7 +79,7 @@ TEST_CASE("history: what is posted is read again, whatever its text is", "[group
   calls.runs = {{7, 2, "a\nb 1 2 3\n"}, {9, 1, ""}, {0x8000000000000000, 1'000'000'000'000, std::string("\0\xff", 2)}};
   calls.has_left = GENERATE(false, true);
   calls.why = GENERATE(std::string(), std::string(R"({"code":"mismatch"})"));
-  calls.held_up_by = GENERATE(-1, 12);
+  calls.held_up_by = GENERATE(col::group::kSomebody, col::group::kNobody, 12);
   calls.sent = {{{3, -7}, 5}, {{4, 0}, 1'000'000'000'000}};
   const Calls read = Calls::decode(calls.encode());
   CHECK(read.sent == calls.sent);

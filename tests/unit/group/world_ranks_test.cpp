@@ -39,6 +39,11 @@ TEST_CASE("world ranks: a text that has them, and ranks of the job, stay as they
   CHECK(name_world_ranks(once, peers()) == once);
 }
 
+TEST_CASE("world ranks: what the error of another group says stays", "[group]") {
+  CHECK(name_world_ranks("rank 1 has left the group after an error of group 'row': rank 0 has ended", peers()) ==
+        "rank 1 (world rank 5) has left the group after an error of group 'row': rank 0 has ended");
+}
+
 TEST_CASE("world ranks: a culprit that is no member keeps its rank of the job", "[group]") {
   const Error error = with_world_rank(Error(ErrorCode::timeout, "rank 1 waits", "g", -1, 7), peers());
   CHECK(error.rank() == -1);

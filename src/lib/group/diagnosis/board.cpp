@@ -217,8 +217,14 @@ std::optional<Error> Diagnosis::why_left(int rank) {
 void Diagnosis::throw_why_left(std::uint64_t sequence) {
   for (const auto& [rank, calls] : heard_) {
     if (calls->end() > sequence) continue;
-    if (const auto why = why_left(rank)) throw *why;
+    if (const auto why = why_left(rank)) throw_explained(*why);
   }
+}
+
+// Its own rank publishes it only now: to explain() it once more would wait in vain.
+void Diagnosis::throw_explained(const Error& why) {
+  explained_ = why;
+  throw why;
 }
 
 void Diagnosis::look_for_different_calls(bool last_chance) {

@@ -21,8 +21,6 @@ namespace {
 using std::chrono::milliseconds;
 using State = RankActivity::State;
 
-// After this time, a wait records which rank it is for.
-constexpr Duration kHoldupTime = milliseconds(250);
 // How long a broken connection waits for the rank that knows the cause to publish it.
 constexpr Duration kExplainTime = milliseconds(250);
 // How long a store that has not answered is left alone.
@@ -193,9 +191,10 @@ void Diagnosis::say_who_holds_up(bool thorough) {
   int rank = holdup ? holdup->activity.rank : -1;
   if (tells_) {  // there may be ranks that do not see this one's record
     const store::CallLimit limit(kStoreTime);
-    tell(surroundings_.records_show_all() ? rank : world_rank_of(accuse(thorough)));
+    const int awaited = surroundings_.records_show_all() ? rank : world_rank_of(accuse(thorough));
+    tell(awaited >= 0 ? awaited : kSomebody);
     // A rank that gives up is not seen to wait any more.
-    if (thorough && rank < 0) rank = told_;
+    if (thorough && rank < 0) rank = std::max(told_, -1);
   }
   if (surroundings_.record != nullptr) surroundings_.record->held_up_by(rank);
 }
@@ -212,7 +211,7 @@ void Diagnosis::tell(int world_rank) {
 
 void Diagnosis::withdraw() noexcept {
   const store::CallLimit limit(kStoreTime);
-  tell(-1);
+  tell(kNobody);
 }
 
 void Diagnosis::post() {
@@ -314,6 +313,7 @@ Error Diagnosis::with_group(const Error& error) const {
 
 void Diagnosis::post_loss(const Error& symptom) {
   if (symptom.code() != ErrorCode::peer_lost || symptom.rank() < 0) return;
+  const store::CallLimit limit(kStoreTime);  // the rest of explain() has its own
   look_at_store([&](Store& scope) {
     std::string key = loss_key(surroundings_.rank);
     scope.set(key, encode_error(symptom));
@@ -335,6 +335,7 @@ Error Diagnosis::first_loss(const Error& symptom) {
 }
 
 Error Diagnosis::explain(const Error& symptom) {
+  if (explained_) return *explained_;
   describe();
   const store::CallLimit limit(kExplainTime + kStoreTime);
   const bool may_be_knock_on =
@@ -382,7 +383,7 @@ void Diagnosis::look_for_mismatch(bool last_chance) {
     // A channel awaits what may come from any rank as long as one of them is there.
     if (!operation.received_tag || operation.counterparts.size() < 2) continue;
     for (const int rank : operation.counterparts) {
-      if (const auto why = why_left(rank)) throw *why;
+      if (const auto why = why_left(rank)) throw_explained(*why);
     }
   }
 }
@@ -496,8 +497,7 @@ Diagnosis::Accused Diagnosis::accuse(bool thorough) {
   return follow(accuse({absent.begin(), absent.end()}, {unknown.begin(), unknown.end()}, thorough));
 }
 
-Diagnosis::Accused Diagnosis::accuse(const std::vector<int>& absent, const std::vector<int>& unknown,
-                                     bool thorough) const {
+Diagnosis::Accused Diagnosis::accuse(const std::vector<int>& absent, const std::vector<int>& unknown, bool thorough) {
   auto holdup = find_holdup(surroundings_, operations_, thorough);
   const int outsider = holdup && holdup->member < 0 ? holdup->activity.rank : -1;
   if (holdup && holdup->activity.stopped) return {holdup->member, holdup->text(), outsider, true};
@@ -531,7 +531,8 @@ Diagnosis::Accused Diagnosis::accuse(const std::vector<int>& absent, const std::
     missing.insert(missing.end(), operation.counterparts.begin(), operation.counterparts.end());
     for (const int rank : missing) {
       const int first = surroundings_.peers[static_cast<std::size_t>(rank)].global_rank;
-      if (end_of_chain(first).value_or(first) != first) return {rank, who};
+      const int last = end_of_chain(first).value_or(first);
+      if (last >= 0 && last != first) return {rank, who};
     }
   }
   if (behind < 0) return {-1, who};

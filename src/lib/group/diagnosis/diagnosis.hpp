@@ -21,6 +21,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -42,6 +43,9 @@
 #include "group/diagnosis/history.hpp"
 
 namespace col::group {
+
+// After this time, a wait records which rank it is for.
+inline constexpr Duration kHoldupTime = std::chrono::milliseconds(250);
 
 // If the job's store answers. All groups of a context share this: once it has not answered one of them, none asks it
 // for a while, because one wait may look at several groups. Threads may use it at the same time.
@@ -72,8 +76,8 @@ struct Surroundings {
   History history = {};                        // of this rank's collective calls
   MessageCounts sent = {}, received = {};
   std::uint64_t posted_calls = 0;  // how many of both are on the board
-  int posted_holdup = -1;          // Calls::held_up_by there
-  int holdup = -1;                 // the same as it should be: the store may not have answered
+  int posted_holdup = kNobody;     // Calls::held_up_by there
+  int holdup = kNobody;            // the same as it should be: the store may not have answered
   bool has_posted = false;         // anything of this
   // Posts the calls of this process's other groups, as post_calls() does. `to_all`: groups whose records show all get
   // `held_up_by`, too; otherwise their ranks see it there. Returns false if another thread had one of them.
@@ -109,8 +113,8 @@ std::string board_key(const Operation& operation, int rank);
 // the last rank that comes here removes these for all ranks.
 void clear_board(Surroundings& surroundings) noexcept;
 
-// Writes this rank's calls on the board, for all others to see, and whom it waits for in the end: a rank of the job, or
-// -1. Without a value, what is posted of that stays. Throws what the store throws.
+// Writes this rank's calls on the board, for all others to see, and whom it waits for in the end: as Calls::held_up_by.
+// Without a value, what is posted of that stays. Throws what the store throws.
 void post_calls(Surroundings& surroundings, std::optional<int> held_up_by);
 
 // Removes them, for a rank that leaves without a word.
@@ -195,6 +199,7 @@ class Diagnosis final : public WaitObserver {
   std::optional<std::string> said_by(int rank);
   std::optional<Error> why_left(int rank);
   void throw_why_left(std::uint64_t sequence);
+  [[noreturn]] void throw_explained(const Error& why);
   void throw_judged(const Operation& own, const std::map<int, std::string>& posted, bool last_chance);
   std::optional<Error> abort_cause() const;
   std::optional<Error> lost_peer(bool needed_alone) const;
@@ -217,11 +222,11 @@ class Diagnosis final : public WaitObserver {
   std::string waiting_messages() const;
   Error timeout(std::string_view late, std::string_view advice, bool thorough);
   Accused accuse(bool thorough);
-  Accused accuse(const std::vector<int>& absent, const std::vector<int>& unknown, bool thorough) const;
+  Accused accuse(const std::vector<int>& absent, const std::vector<int>& unknown, bool thorough);
   int world_rank_of(const Accused& accused) const;
-  int awaited_by(int member) const;
-  std::optional<int> end_of_chain(int first) const;
-  Accused follow(Accused accused) const;
+  int awaited_by(int member);
+  std::optional<int> end_of_chain(int first);
+  Accused follow(Accused accused);
   Error with_group(const Error& error) const;
   std::optional<Error> missed_by_leaver(int rank) const;
   std::optional<Error> left_in_good_order(int rank) const;
@@ -234,9 +239,10 @@ class Diagnosis final : public WaitObserver {
   std::map<int, std::shared_ptr<const Calls>> heard_;
   std::optional<Deadline> voting_ends_;  // set when this rank sees a difference
   std::optional<Deadline> finds_out_;    // set when others say that this rank is lost
+  std::optional<Error> explained_;       // what a look has thrown, with the cause behind it
   bool posted_ = false;
   bool tells_ = false;
-  int told_ = -1;  // whom this wait is for, as the boards say
+  int told_ = kNobody;  // whom this wait is for, as the boards say
   bool has_told_all_ = true;
 };
 

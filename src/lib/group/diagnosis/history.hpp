@@ -20,6 +20,9 @@ namespace col::group {
 // The number of messages between two ranks so far, by (peer, tag).
 using MessageCounts = std::map<std::pair<int, int>, std::uint64_t>;
 
+// In place of the rank that another one waits for: it does not wait; or it does, and does not know for whom.
+inline constexpr int kNobody = -1, kSomebody = -2;
+
 // The last collective calls of one rank in words, oldest first.
 struct Calls {
   struct Run {  // the same call, several times in a row
@@ -27,9 +30,9 @@ struct Calls {
     std::string text;  // Operation::encode()
   };
   std::vector<Run> runs = {};
-  bool has_left = false;  // the group; no more calls will follow
-  int held_up_by = -1;    // the rank of the job that this one waits for in the end, as far as it knows; -1: none
-  std::string why = {};   // why it has left: the error, as by encode_error(); empty: no error
+  bool has_left = false;     // the group; no more calls will follow
+  int held_up_by = kNobody;  // the rank of the job that this one waits for in the end, or one of these two
+  std::string why = {};      // why it has left: the error, as by encode_error(); empty: no error
 
   MessageCounts sent = {};
 

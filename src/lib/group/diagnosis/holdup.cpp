@@ -74,35 +74,42 @@ int Diagnosis::world_rank_of(const Accused& accused) const {
                           : surroundings_.peers[static_cast<std::size_t>(accused.rank)].global_rank;
 }
 
-// The rank of the job that a member waits for in the end; -1: it does not wait, or nobody knows.
-int Diagnosis::awaited_by(int member) const {
-  if (const auto activity = surroundings_.activity_of(member)) {
-    if (activity->held_up_by >= 0) return activity->held_up_by;
-    if (activity->state != State::waiting) return -1;
-  }
+// The rank of the job that a member waits for in the end, by what it says now; or kNobody, or kSomebody. One that
+// has left because of an error has waited for its culprit.
+int Diagnosis::awaited_by(int member) {
+  const auto activity = surroundings_.activity_of(member);
+  if (activity && activity->held_up_by >= 0) return activity->held_up_by;
+  const bool may_wait = !activity || activity->state == State::waiting || activity->state == State::finished;
+  if (member < 0 || !may_wait) return kNobody;
+  if (const auto text = said_by(member)) heard_[member] = std::make_shared<const Calls>(Calls::decode(*text));
   const auto heard = heard_.find(member);
-  return heard == heard_.end() ? -1 : heard->second->held_up_by;
+  if (heard == heard_.end()) return kNobody;
+  const auto why = heard->second->has_left ? decode_error(heard->second->why) : std::nullopt;
+  if (!why) return heard->second->held_up_by;
+  return why->world_rank() >= 0 ? why->world_rank() : kSomebody;
 }
 
-// Nothing: in a circle nobody is to blame more than the first, and this rank knows that it waits.
-std::optional<int> Diagnosis::end_of_chain(int first) const {
+// Nothing: in a circle nobody is to blame more than the first, and this rank knows that it waits. kSomebody: the last
+// one of whom is known that it waits does not know for whom.
+std::optional<int> Diagnosis::end_of_chain(int first) {
   int last = first, links = 0;
-  for (int next = first; next >= 0; ++links) {
+  for (int next = first; next != kNobody; ++links) {
     if (links > surroundings_.size()) return std::nullopt;
     last = next;
+    if (last == kSomebody) return kSomebody;
     next = awaited_by(surroundings_.rank_of(last));
   }
   return surroundings_.rank_of(last) == surroundings_.rank ? std::nullopt : std::optional(last);
 }
 
 // Who is accused may itself wait, in another group, and for a rank on another host.
-Diagnosis::Accused Diagnosis::follow(Accused accused) const {
+Diagnosis::Accused Diagnosis::follow(Accused accused) {
   const int first = world_rank_of(accused);
   const std::optional<int> last = accused.is_final ? std::nullopt : end_of_chain(first);
   if (!last || *last == first) return accused;
-  accused.who +=
-      fmt::format("; rank {} waits for others, and in the end for rank {} of the job",
-                  accused.rank < 0 ? fmt::format("{} of the job", first) : std::to_string(accused.rank), *last);
+  const std::string name = accused.rank < 0 ? fmt::format("{} of the job", first) : std::to_string(accused.rank);
+  if (*last == kSomebody) return {-1, fmt::format("{}; rank {} waits for others itself", accused.who, name)};
+  accused.who += fmt::format("; rank {} waits for others, and in the end for rank {} of the job", name, *last);
   accused.rank = surroundings_.rank_of(*last);
   accused.world_rank = accused.rank < 0 ? *last : -1;
   return accused;

@@ -14,6 +14,8 @@ namespace col::group {
 namespace {
 
 constexpr std::string_view kRank = "rank";
+// After this, a message speaks of the ranks of another group, which has named them already.
+constexpr std::string_view kElsewhere = " after an error of group '";
 
 int world_rank_of(int rank, std::span<const PeerInfo> peers) {
   return rank >= 0 && static_cast<std::size_t>(rank) < peers.size() ? peers[static_cast<std::size_t>(rank)].global_rank
@@ -56,7 +58,8 @@ std::string name_world_ranks(std::string_view message, std::span<const PeerInfo>
   std::string named;
   std::set<std::vector<int>> told;
   std::size_t done = 0;
-  for (std::size_t at = message.find(kRank); at != std::string_view::npos; at = message.find(kRank, at + 1)) {
+  const std::size_t own_end = message.find(kElsewhere);
+  for (std::size_t at = message.find(kRank); at < own_end; at = message.find(kRank, at + 1)) {
     std::vector<int> ranks, world_ranks;
     const std::size_t end = end_of_ranks(message, at, ranks);
     if (end == std::string_view::npos || says_more(message.substr(end))) continue;

@@ -15,7 +15,7 @@ namespace col::group {
 Error with_world_rank(const Error& error, std::span<const PeerInfo> peers);
 
 // "rank 1 did not" becomes "rank 1 (world rank 5) did not", and "ranks 0, 1 called" "ranks 0, 1 (world ranks 4, 5)
-// called", each once; "rank 5 of the job" stays.
+// called", each once; "rank 5 of the job" stays, and so do the words of another group's error.
 std::string name_world_ranks(std::string_view message, std::span<const PeerInfo> peers);
 
 }  // namespace col::group

@@ -196,6 +196,7 @@ Connected Family::relatives(std::span<const int> ranks, const std::vector<Wish>&
   // As this group's token is equal on no others, so is this one.
   known.token = core::Hash().add(core_.token()).add(++connectings_).add(ranks.empty() ? -1 : ranks.front()).value();
   known.backend = lanes_.backend();
+  known.origin = core_.surroundings().scope;
   known.peers.reserve(ranks.size());
   for (const int rank : ranks) {
     known.peers.push_back(core_.surroundings().peers[static_cast<std::size_t>(rank)]);
@@ -230,6 +231,16 @@ std::unique_ptr<Channel> Family::split_channel(std::span<const int> ranks, const
   } catch (...) {
     core_.fail_with_current(diagnosis, what);
   }
+}
+
+// Ranks that have heard of all others may use the new group already, and wait there for this one.
+void Family::give_up(const std::string& child, const Connected& known, int rank, const Error& why) const {
+  if (!host_.scope_of || core_.surroundings().store_is_mute()) return;
+  Surroundings there;
+  there.group = child;
+  there.rank = rank;
+  there.peers = known.peers;
+  publish_failure(*host_.scope_of(child, known.token), left_because(there, rank, why), rank);
 }
 
 // In memory that the ranks of this group have in common: the first of `ranks` says where. No channel if there is no
@@ -299,12 +310,17 @@ std::optional<Connected> Family::connect(std::span<const int> ranks, const std::
     request.rank = joins ? static_cast<int>(self - ranks.begin()) : -1;
     request.size = static_cast<int>(ranks.size());
     request.token = known.token;
-    if (lanes_.own().can.common_memory != nullptr) {
-      reserve(request, ranks, known);
-    } else {
-      request.peers = known.peers;
-      request.same_host = share_loopback(known.peers);
-      draft(request, ranks, known);
+    try {
+      if (lanes_.own().can.common_memory != nullptr) {
+        reserve(request, ranks, known);
+      } else {
+        request.peers = known.peers;
+        request.same_host = share_loopback(known.peers);
+        draft(request, ranks, known);
+      }
+    } catch (const Error& error) {
+      if (joins) give_up(child, known, request.rank, error);
+      throw;
     }
   } else if (!on_host) {
     return {};

@@ -28,6 +28,8 @@ class Family {
     // Takes the job's ranks of its members, in order; and their connections, if they have some already.
     std::function<Group(const GroupSpec&, std::vector<int>, std::optional<Connected>)> make_group = {};
     std::function<bool(const std::string&)> has_group = {};
+    // The part of the store that is such a group's own: its name and token. It may not be made yet.
+    std::function<std::shared_ptr<Store>(const std::string&, std::uint64_t)> scope_of = {};
   };
 
   Family(Core& core, Lanes& lanes, Access& access, Collectives& collectives, const Host& host,
@@ -67,6 +69,7 @@ class Family {
   void require_free(std::string_view call, const std::vector<Wish>& wishes, const std::string& name) const;
   Connected relatives(std::span<const int> ranks, const std::vector<Wish>& wishes);
   std::unique_ptr<Channel> split_channel(std::span<const int> ranks, const std::string& child, const Connected& known);
+  void give_up(const std::string& child, const Connected& known, int rank, const Error& why) const;
   void reserve(const ConnectRequest& request, std::span<const int> ranks, Connected& known);
   void draft(const ConnectRequest& request, std::span<const int> ranks, Connected& known);
   std::optional<Connected> connect(std::span<const int> ranks, const std::string& child,

@@ -234,7 +234,7 @@ void set_scope(GroupParts& parts, const JoinRequest& request, const std::shared_
   parts.core.surroundings.group = request.spec.name;
   parts.core.surroundings.token = token;
   parts.core.surroundings.rank = request.spec.rank;
-  parts.core.surroundings.scope = make_prefix_store(name_scope, parts.core.id);
+  parts.core.surroundings.scope = scope_of(name_scope, token);
   parts.core.surroundings.control = request.context.control;
   parts.core.surroundings.record = request.record;
 }
@@ -266,8 +266,9 @@ void decline_for(const JoinRequest& request, const Error& why) noexcept {
 // All have come. So nobody looks whether one has ended before: whoever has returned may. But those who have returned
 // may use the group: they are to hear the cause, and not only that this rank has gone.
 std::unique_ptr<Channel> connect_draft(backend::Draft& draft, const JoinRequest& request, const ConnectRequest& connect,
-                                       Store& scope, const Deadline& deadline) {
-  WaitContext wait(deadline, request.context.control.get(), request.record, nullptr, &request.context.interrupt);
+                                       Store& scope, const Deadline& deadline, JoinObserver& observer) {
+  observer.all_have_come();
+  WaitContext wait(deadline, request.context.control.get(), request.record, &observer, &request.context.interrupt);
   try {
     return draft.connect(connect, wait);
   } catch (const Error& error) {
@@ -342,7 +343,7 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   }
   if (relatives != nullptr && relatives->draft) {
     parts.connections.channel =
-        connect_draft(*relatives->draft, request, connect, *parts.core.surroundings.scope, wait.deadline());
+        connect_draft(*relatives->draft, request, connect, *parts.core.surroundings.scope, wait.deadline(), observer);
   } else if (relatives != nullptr && relatives->on_gpu != nullptr) {
     parts.connections.channel = std::move(relatives->on_gpu);
   } else {
@@ -447,6 +448,10 @@ std::shared_ptr<Store> meeting_place(const std::shared_ptr<Store>& store, std::s
   return make_prefix_store(store, fmt::format("{:x}", core::Hash().add(job).add("group").add(group).value()));
 }
 
+std::shared_ptr<Store> scope_of(const std::shared_ptr<Store>& place, std::uint64_t token) {
+  return make_prefix_store(place, fmt::format("{:016x}", token));
+}
+
 void write_record(const JoinRequest& request, const GroupParts& parts, const std::vector<PeerInfo>& met,
                   const std::string& first_id) {
   GroupRecord record{parts.core.id, request.spec.world_size, parts.connections.backend, {}};
@@ -504,7 +509,9 @@ GroupParts join(const JoinRequest& request) {
                       "COL_RANK and COL_WORLD_SIZE",
                       spec.world_size),
           spec.name);
-    return join_others(request, wanted, observer, timeout);
+    GroupParts parts = join_others(request, wanted, observer, timeout);
+    observer.withdraw();
+    return parts;
   } catch (const Error& error) {
     leave_record(error.code() == ErrorCode::timeout ? observer.held_up_by() : -1);
     if (const auto interruption = WaitContext::take_interruption()) std::rethrow_exception(interruption);

@@ -39,6 +39,8 @@ struct JoinRequest {
   std::optional<Deadline> until = {};  // for all of it; else the group's timeout decides
   // Called when there is news, and again and again if it takes long. What it throws passes through.
   std::function<void()> look_aside = {};
+  // Told for whom this rank waits, if it waits for long, and in the end that it waits no more: as Calls::held_up_by.
+  std::function<void(int)> tell = [](int) {};
   std::function<std::string(const std::vector<int>&)> name_ranks = ranks_text;  // that are missing, for messages
   // Called, again and again, when others have not come for long. Throws why they cannot. Before the last look, only
   // what is certain.
@@ -64,6 +66,9 @@ GroupRecord await_record(Store& job_scope, std::string_view group, const Deadlin
 // The part of it where the ranks of a group meet. `job`: as by job_name().
 std::shared_ptr<Store> meeting_place(const std::shared_ptr<Store>& store, std::string_view job, std::string_view group);
 
+// The part of that place which is the group's own.
+std::shared_ptr<Store> scope_of(const std::shared_ptr<Store>& place, std::uint64_t token);
+
 // This rank's word of itself to those with which it is to make the group. Throws unavailable.
 Member announcement(const JoinRequest& request);
 
@@ -84,9 +89,10 @@ struct Connected {
   std::unique_ptr<backend::Draft> draft = {};  // by which they connect; null: they find one another in the store
   std::unique_ptr<Channel> on_gpu = {};  // the channel for GPUs, beside one over the host that is still to be made
   std::string backend = {};
-  std::uint64_t token = 0;           // as of ConnectRequest
-  std::vector<PeerInfo> peers = {};  // in rank order
-  bool may_stage = false;            // as of Connections
+  std::uint64_t token = 0;             // as of ConnectRequest
+  std::vector<PeerInfo> peers = {};    // in rank order
+  bool may_stage = false;              // as of Connections
+  std::shared_ptr<Store> origin = {};  // the scope of that other group, shared with it: ranks may fail there instead
 };
 
 // Lets others find the group by its name. `met`: the ranks as they have announced themselves; empty: they have not.

@@ -12,6 +12,9 @@
 #include "core/duration.hpp"
 #include "core/job/process.hpp"
 #include "core/log.hpp"
+#include "group/diagnosis/diagnosis.hpp"
+#include "group/diagnosis/failure.hpp"
+#include "store/base/call_limit.hpp"
 
 namespace col::group {
 namespace {
@@ -129,10 +132,42 @@ void JoinObserver::on_news(std::uint32_t /*news*/) {
   if (request_.look_aside) request_.look_aside();
 }
 
-bool JoinObserver::on_slow(Duration /*waited*/) {
+void JoinObserver::tell(int held_up_by) {
+  if (std::exchange(told_, held_up_by) != held_up_by) request_.tell(held_up_by);
+}
+
+void JoinObserver::withdraw() {
+  tell(kNobody);
+}
+
+// One that has failed in the group from which this one is made does not come. A store that does not answer is not asked
+// again.
+void JoinObserver::look_for_failure() {
+  if (request_.relatives == nullptr || request_.relatives->origin == nullptr || is_store_mute_) return;
+  std::optional<Error> failure;
+  try {
+    const store::CallLimit limit(kStoreTime);
+    failure = failure_in(*request_.relatives->origin);
+  } catch (const Error&) {
+    is_store_mute_ = true;
+  }
+  if (!failure) return;
+  throw Error(failure->code(),
+              fmt::format("not all ranks come, after an error of group '{}': {}", failure->group(), failure->message()),
+              request_.spec.name, group_rank(failure->world_rank()), failure->world_rank());
+}
+
+bool JoinObserver::on_slow(Duration waited) {
   if (request_.look_aside) request_.look_aside();
+  look_for_failure();
+  if (!all_have_come_) look_at_records();
+  if (waited >= kHoldupTime) tell(held_up_by_ >= 0 ? held_up_by_ : kSomebody);
+  return false;
+}
+
+void JoinObserver::look_at_records() {
   const auto& control = request_.context.control;
-  if (!control) return false;
+  if (!control) return;
   const int ranks = control->local_ranks();
   for (const bool in_job : {false, true}) {
     for (int i = 0; i < ranks; ++i) look_for_end(control->record(i), in_job);
@@ -148,10 +183,10 @@ bool JoinObserver::on_slow(Duration /*waited*/) {
         request_.spec.name, name(one->global_rank), one->pid);
   }
   say_who_holds_up();
-  return false;
 }
 
 void JoinObserver::on_timeout(Duration budget) {
+  look_for_failure();
   const auto& control = request_.context.control;
   for (int i = 0; control && i < control->local_ranks(); ++i) {
     const auto one = stopped(control->record(i));

@@ -11,6 +11,7 @@
 #include <col/job.hpp>
 #include <col/request.hpp>
 
+#include "group/diagnosis/history.hpp"
 #include "group/join/join.hpp"
 
 namespace col::group {
@@ -23,6 +24,10 @@ class JoinObserver final : public WaitObserver {
 
   // Sets the ranks, once they have met.
   void set_peers(std::vector<PeerInfo> peers) { peers_ = std::move(peers); }
+  // From now on, one that has ended may have done its part.
+  void all_have_come() { all_have_come_ = true; }
+  // This rank waits for nobody any more.
+  void withdraw();
 
   bool on_slow(Duration waited) override;
   void on_news(std::uint32_t news) override;
@@ -50,10 +55,15 @@ class JoinObserver final : public WaitObserver {
   void look_for_death(const RankRecord& record) const;
   std::optional<Stopped> stopped(const RankRecord& record) const;
   void say_who_holds_up();
+  void tell(int held_up_by);
+  void look_for_failure();
+  void look_at_records();
 
   const JoinRequest& request_;
   std::vector<PeerInfo> peers_ = {};  // its own: who asks after a failure has no group any more
   int held_up_by_ = -1;
+  int told_ = kNobody;
+  bool all_have_come_ = false, is_store_mute_ = false;
   int next_;                          // local rank that is looked at next
   std::set<std::int64_t> warned_of_;  // processes
 };
