@@ -29,6 +29,9 @@ def test_classes(code):
         again = pickle.loads(pickle.dumps(error, protocol))
         assert again == error and type(again) is kind and hash(again) == hash(error)
     assert error != kind("what happened", 3, 5, "h") and error != col.Error("what happened", 3, 5, "g")
+    assert error.is_loss == (code == "peer_lost")
+    loss = kind("what happened", 3, 5, "g", True)
+    assert loss.is_loss and (code == "peer_lost" or loss != error) and pickle.loads(pickle.dumps(loss)) == loss
 
 
 def mismatch(group):

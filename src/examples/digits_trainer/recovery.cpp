@@ -16,8 +16,7 @@ const StepState& Recovery::recover(col::Group& world, const col::Error& error) {
   std::array<std::uint64_t, 2> place{};  // epoch and step
   while (failed) {
     // Others break off by `aborted`, as this rank goes on without the lost one.
-    if (failed->code() != col::ErrorCode::peer_lost && failed->code() != col::ErrorCode::aborted)
-      throw col::Error(*failed);
+    if (!failed->is_loss()) throw col::Error(*failed);
     world = world.renew();
     failed.reset();
     try {

@@ -36,7 +36,7 @@ class FirstCause {
         ErrorCode::aborted,
         fmt::format("{}: the group was broken by an earlier error; destroy it and create it anew. First cause: {}",
                     call, first.what()),
-        group, first.rank());
+        group, first.rank(), first.world_rank(), first.is_loss());
   }
 
  private:

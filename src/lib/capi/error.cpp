@@ -86,6 +86,9 @@ int32_t col_error_rank(const col_error* error) {
 int32_t col_error_world_rank(const col_error* error) {
   return error == nullptr ? -1 : error->value.world_rank();
 }
+int32_t col_error_is_loss(const col_error* error) {
+  return error != nullptr && error->value.is_loss() ? 1 : 0;
+}
 void col_error_free(col_error* error) {
   if (error != &kNoMemory) delete error;
 }

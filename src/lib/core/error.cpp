@@ -39,7 +39,12 @@ std::string_view to_string(ErrorCode code) noexcept {
 }
 
 Error::Error(ErrorCode code, std::string_view message, std::string_view group, int rank, int world_rank)
-    : Error(code, rank, world_rank, std::make_shared<const Text>(Text{one_line(group), one_line(message)})) {}
+    : Error(code, message, group, rank, world_rank, false) {}
+
+Error::Error(ErrorCode code, std::string_view message, std::string_view group, int rank, int world_rank, bool is_loss)
+    : Error(code, rank, world_rank,
+            std::make_shared<const Text>(
+                Text{one_line(group), one_line(message), is_loss && code == ErrorCode::aborted})) {}
 
 Error::Error(ErrorCode code, int rank, int world_rank, std::shared_ptr<const Text> text)
     : std::runtime_error(what_text(code, text->group, text->message)),

@@ -1,5 +1,5 @@
-// The next epoch of a group of the context, by renew() and from outside: what the ranks decide is join/renewal.hpp's, and
-// here the groups of this process follow it.
+// The next epoch of a group of the context, by renew() and from outside: what the ranks decide is join/renewal.hpp's,
+// and here the groups of this process follow it.
 #include <algorithm>
 #include <cstddef>
 #include <functional>
@@ -173,10 +173,11 @@ Group Context::Impl::renew(Group::State& old, const Renewal& renewal) {
   }
   auto state = enter(next, epoch, end.record);
   end_epoch(old,
-            core.own_error(ErrorCode::aborted,
-                           fmt::format("epoch {} is over, and epoch {} has taken its place; use the group that "
-                                       "renew() has returned, or ask for '{}' by its name",
-                                       epoch.record->epoch, end.record->epoch, epoch.group)),
+            Error(ErrorCode::aborted,
+                  fmt::format("epoch {} is over, and epoch {} has taken its place; use the group that renew() has "
+                              "returned, or ask for '{}' by its name",
+                              epoch.record->epoch, end.record->epoch, epoch.group),
+                  core.name(), core.rank(), core.world_rank(core.rank()), true),
             state);
   watch_ends();
   return Group(std::move(state));

@@ -10,18 +10,23 @@ class Error(RuntimeError):
 
     `code` is the name of the error code. `rank` is the rank that the error is about, in the group; -1 if it is not about
     a single rank. `world_rank` is the rank of the same process in the job. `group` is the name of the group, or empty.
+    `is_loss`: the ranks that live can go on by Group.renew(). True for PeerLost, and for an Aborted where a lost rank is the
+    first cause, or where ranks have called renew().
     """
 
     code: str = "internal"
 
-    def __init__(self, message: str, rank: int = -1, world_rank: int = -1, group: str = "") -> None:
+    def __init__(
+        self, message: str, rank: int = -1, world_rank: int = -1, group: str = "", is_loss: bool = False
+    ) -> None:
         super().__init__(message)
         self.rank = rank
         self.world_rank = world_rank
         self.group = group
+        self.is_loss = is_loss or self.code == "peer_lost"
 
     def _members(self):
-        return str(self), self.rank, self.world_rank, self.group
+        return str(self), self.rank, self.world_rank, self.group, self.is_loss
 
     def __reduce__(self):
         return type(self), self._members()
@@ -120,7 +125,7 @@ class RankFailed(Error):
         self.tracebacks = tracebacks or {}
 
     def __reduce__(self):
-        return type(self), self._members(), self.__dict__
+        return type(self), self._members()[:4], self.__dict__
 
 
 BY_CODE = {kind.code: kind for kind in Error.__subclasses__() if kind is not RankFailed}

@@ -22,8 +22,8 @@ nb::object exception_of(const Error& error) {
   const std::string code(to_string(error.code()));
   PyObject* type = error_classes == nullptr ? nullptr : PyDict_GetItemString(error_classes, code.c_str());
   if (type == nullptr) type = PyExc_RuntimeError;  // only while the package is being imported
-  PyObject* const exception =
-      PyObject_CallFunction(type, "siis", error.what(), error.rank(), error.world_rank(), error.group().c_str());
+  PyObject* const exception = PyObject_CallFunction(type, "siisO", error.what(), error.rank(), error.world_rank(),
+                                                    error.group().c_str(), error.is_loss() ? Py_True : Py_False);
   if (exception == nullptr) throw nb::python_error();
   return nb::steal(exception);
 }

@@ -151,6 +151,7 @@ static void check_error_object(void) {
   CHECK(strcmp(col_error_text(NULL), "") == 0 && strcmp(col_error_message(NULL), "") == 0);
   CHECK(strcmp(col_error_group(NULL), "") == 0);
   CHECK(col_error_rank(NULL) == -1 && col_error_world_rank(NULL) == -1);
+  CHECK(!col_error_is_loss(NULL));
   col_error_free(NULL);
 }
 

@@ -26,6 +26,7 @@ static void one_calls_something_else(const rank_place* at) {
   CHECK(code == COL_ERROR_MISMATCH && col_error_code(error) == code);
   CHECK(strcmp(col_error_group(error), col_group_name(group)) == 0);
   CHECK(col_error_rank(error) == 2 && col_error_world_rank(error) == 0);
+  CHECK(!col_error_is_loss(error));
   CHECK(strstr(col_error_message(error), "allreduce of 2 float64") != NULL);
   col_error_free(error);
   FAILS(allreduce(group, 3, 0, &error), COL_ERROR_ABORTED, "mismatch");

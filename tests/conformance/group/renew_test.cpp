@@ -30,8 +30,15 @@ void work_until_lost(Group& group, const std::vector<int>& dying, int at) {
       group.allreduce(data);
     }
   } catch (const Error& error) {
-    expect(error.code() == ErrorCode::peer_lost || error.code() == ErrorCode::aborted, error.what());
+    expect(error.is_loss(), error.what());
   }
+}
+
+// The end of an epoch, of which the ranks can go on.
+template <class Call>
+void expect_over(const std::string& says, Call&& call, CallPlace where = CallPlace::here()) {
+  const Error error = expect_error(ErrorCode::aborted, says, call, where);
+  expect(error.is_loss(), error.what(), where);
 }
 
 void expect_facts(const Group& group, std::uint64_t epoch, const std::vector<int>& world_ranks,
@@ -68,8 +75,8 @@ TEST_CASE("renew: a rank is killed, then another, and the others go on under the
     check_works(group);
     expect(context.group("default").epoch() == 1);
     std::vector<float> data(3);
-    expect_error(ErrorCode::aborted, "epoch 1 has taken its place", [&] { old.allreduce(data); });
-    expect_error(ErrorCode::aborted, "epoch 1 has taken its place", [&] { old.renew(); });
+    expect_over("epoch 1 has taken its place", [&] { old.allreduce(data); });
+    expect_over("epoch 1 has taken its place", [&] { old.renew(); });
     // The first, which has decided. The others get new numbers.
     work_until_lost(group, {0}, 3);
     group = group.renew();
@@ -118,8 +125,10 @@ TEST_CASE("renew: a planned leave, with a group that is not broken", "[group]") 
     Group old = group;
     group = group.renew({.excluded = std::array{1}});
     const std::string_view says = me == 1 ? "has left the group" : "epoch 1 has taken its place";
-    for (Group* ended : {&old, &row, &named})
-      expect_error(ErrorCode::aborted, std::string(says), [&] { ended->barrier(); });
+    for (Group* ended : {&old, &row, &named}) {
+      const Error error = expect_error(ErrorCode::aborted, std::string(says), [&] { ended->barrier(); });
+      expect(error.is_loss() == (me != 1), error.what());
+    }
     if (me == 1) {
       expect(!group && !Context::current().is_initialized("default") && !Context::current().is_initialized("all"));
       return;
@@ -142,14 +151,30 @@ TEST_CASE("renew: calls in flight end, and memory stays", "[group]") {
     const int me = group.rank();
     auto* const shared = static_cast<int*>(alloc(sizeof(int), group));
     *shared = 40 + me;
-    int got = -1;
-    Work work = group.irecv(std::span(&got, 1), (me + 1) % 3, {.tag = 9});  // nobody sends it
+    // Nobody sends these.
+    std::array<int, 4> got{};
+    const auto receive = [&](Group& from, int which) {
+      return from.irecv(std::span(got).subspan(static_cast<std::size_t>(which), 1), (me + 1) % 3, {.tag = 9});
+    };
+    Group row = group.dup(), another = group.dup();
+    Work work = receive(group, 0), in_row = receive(row, 1), heard = receive(group, 2);
+    std::optional<Error> told;
+    Work after = heard.then([&](const std::optional<Error>& error) { told = error; });
     std::vector<int> sum{1};
-    PreparedCall call = group.prepare({Collective::allreduce, sum, sum});
+    PreparedCall call = group.prepare({Collective::allreduce, sum, sum}),
+                 in_flight = row.prepare({Collective::barrier});
+    if (me != 0) in_flight.start();
+    std::jthread waits(
+        [&] { expect_over("epoch ", [&] { another.recv(std::span(got).subspan(3, 1), (me + 1) % 3, {.tag = 9}); }); });
     meet_beside(group, context);
     Group next = group.renew();
-    expect_error(ErrorCode::aborted, "epoch 0 is over", [&] { work.wait(); });
-    expect_error(ErrorCode::aborted, "epoch 1 has taken its place", [&] { call.start(); });
+    expect_over("epoch 0 is over", [&] { work.wait(); });
+    after.wait();
+    expect(told && told->is_loss() && has(told->message(), "makes epoch 1"));
+    expect_over("epoch 0 of group 'default', from which this group was made, is over", [&] { in_row.wait(); });
+    if (me != 0) expect_over("makes epoch 1", [&] { in_flight.wait(); });
+    for (PreparedCall* again : {&call, &in_flight}) expect_over("epoch 1 has taken its place", [&] { again->start(); });
+    waits.join();
     expect(*shared == 40 + me);
     check_works(next);
     free(shared);
@@ -342,9 +367,10 @@ TEST_CASE("renew: a rank that does not call is named on all, and may be left out
                    [&] { group.renew(); });
       store->set("2", "");
       for (const char* const other : {"0 again", "1 again"}) store->wait_for(other, kDeadline);
-      expect_error({.code = ErrorCode::aborted, .says = "the other ranks have called renew() without it"},
-                   [&] { group.renew(); });
-      return;
+      const Error left =
+          expect_error({.code = ErrorCode::aborted, .says = "the other ranks have called renew() without it"},
+                       [&] { group.renew(); });
+      return expect(!left.is_loss(), left.what());
     }
     expect_error({.code = ErrorCode::timeout, .rank = 2, .says = "rank 2 lives and did not call it in time"},
                  [&] { group.renew(); });

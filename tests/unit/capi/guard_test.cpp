@@ -38,6 +38,7 @@ TEST_CASE("capi: an Error keeps all that it says", "[capi]") {
     CHECK(col_error_group(error.get()) == std::string("some group"));
     CHECK(col_error_rank(error.get()) == 3);
     CHECK(col_error_world_rank(error.get()) == 7);
+    CHECK(col_error_is_loss(error.get()) == (code == COL_ERROR_PEER_LOST));
   }
 }
 

@@ -34,6 +34,13 @@ TEST_CASE("error: a copy is the same and does not throw", "[error]") {
   CHECK(copy.rank() == 7);
 }
 
+TEST_CASE("error: a loss is peer_lost, or an aborted that says so", "[error]") {
+  CHECK(col::Error(col::ErrorCode::peer_lost, "rank 3 died").is_loss());
+  CHECK_FALSE(col::Error(col::ErrorCode::aborted, "interrupted").is_loss());
+  CHECK(col::Error(col::ErrorCode::aborted, "epoch 0 is over", "g", -1, -1, true).is_loss());
+  CHECK_FALSE(col::Error(col::ErrorCode::timeout, "late", "g", -1, -1, true).is_loss());
+}
+
 TEST_CASE("error: docs/errors.md explains every code", "[error][docs]") {
   const std::string page = core_test::read_file(COL_SOURCE_DIR "/docs/errors.md");
   int codes = 0;

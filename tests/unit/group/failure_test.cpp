@@ -15,6 +15,10 @@ TEST_CASE("failure: an error survives the store", "[group]") {
   CHECK(again->rank() == 3);
   CHECK(again->group() == "a/b");
   CHECK(again->message().find("rank 3 \"went\"") == 0);
+  for (const bool is_loss : {false, true}) {
+    const Error over(ErrorCode::aborted, "epoch 1 is over", "g", -1, -1, is_loss);
+    CHECK(col::group::decode_error(col::group::encode_error(over))->is_loss() == is_loss);
+  }
 }
 
 TEST_CASE("failure: text of somebody else is no failure of ours", "[group]") {

@@ -48,8 +48,9 @@ Error translate(const std::exception_ptr& failure, GuardedContext* context, std:
   try {
     std::rethrow_exception(failure);
   } catch (const Error& error) {
-    return error.group().empty() ? Error(error.code(), error.message(), group, error.rank(), error.world_rank())
-                                 : error;
+    return error.group().empty()
+               ? Error(error.code(), error.message(), group, error.rank(), error.world_rank(), error.is_loss())
+               : error;
   } catch (const std::bad_alloc&) {
     return Error(ErrorCode::resource, "gloo: out of memory; use smaller messages or fewer ranks per machine", group);
   } catch (const std::exception& foreign) {

@@ -149,7 +149,7 @@ auto NcclChannel::guarded(const char* call, Body body, Current context) {
   try {
     return body();
   } catch (const Error& error) {
-    fail(Error(error.code(), error.message(), group_, error.rank(), error.world_rank()));
+    fail(Error(error.code(), error.message(), group_, error.rank(), error.world_rank(), error.is_loss()));
   } catch (const std::bad_alloc&) {
     fail(Error(ErrorCode::resource, "nccl: out of memory", group_, rank_));
   }
@@ -186,7 +186,7 @@ void NcclChannel::wait_for(const Queued& queued, WaitContext& wait) {
 void NcclChannel::throw_if_broken() const {
   if (!cause_->is_set()) return;
   const Error cause = cause_->get();
-  throw Error(cause.code(), cause.message(), group_, cause.rank());
+  throw Error(cause.code(), cause.message(), group_, cause.rank(), cause.world_rank(), cause.is_loss());
 }
 
 // ---- Collectives
@@ -415,7 +415,7 @@ std::unique_ptr<Channel> NcclChannel::split(std::span<const int> ranks, const Co
     try {
       communicator->split_from(*communicator_, ranks.empty() ? 0 : ranks.front(), wait);
     } catch (const Error& error) {  // told before the work of those that share ends
-      cause_->set(Error(error.code(), error.message(), group_, error.rank(), error.world_rank()));
+      cause_->set(Error(error.code(), error.message(), group_, error.rank(), error.world_rank(), error.is_loss()));
       abort_all(communicators());
       communicator->abort_split(*communicator_);
       throw;

@@ -101,7 +101,7 @@ Operation& ShmChannel::find(Ticket ticket) {
 // Ends the group for all ranks: peers that wait for this rank learn about it at once.
 void ShmChannel::fail(const Error& error) {
   const Error named(error.code(), error.message(), error.group().empty() ? group_ : error.group(), error.rank(),
-                    error.world_rank());
+                    error.world_rank(), error.is_loss());
   abort(named);
   throw named;
 }

@@ -69,7 +69,7 @@ void UcxChannel::enter(const char* call) {
 
 void UcxChannel::fail(const Error& error) {
   const Error named(error.code(), error.message(), error.group().empty() ? group_ : error.group(), error.rank(),
-                    error.world_rank());
+                    error.world_rank(), error.is_loss());
   abort(named);
   throw named;
 }

@@ -308,7 +308,7 @@ Error Diagnosis::with_group(const Error& error) const {
   // From a wait, which does not know the group: it names the job's rank.
   const bool of_job = error.group().empty() && error.world_rank() >= 0;
   const int rank = of_job ? surroundings_.rank_of(error.world_rank()) : error.rank();
-  return Error(error.code(), error.message(), surroundings_.group, rank, error.world_rank());
+  return Error(error.code(), error.message(), surroundings_.group, rank, error.world_rank(), error.is_loss());
 }
 
 void Diagnosis::post_loss(const Error& symptom) {

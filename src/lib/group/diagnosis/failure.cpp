@@ -19,28 +19,31 @@ struct Failure {
   ErrorCode code = ErrorCode::internal;
   int rank = -1, world_rank = -1;
   std::string group = {}, message = {};
+  bool is_loss = false;
 };
 
 template <class Visit>
 void fields(Failure& failure, Visit& visit) {
-  auto& [code, rank, world_rank, group, message] = failure;
+  auto& [code, rank, world_rank, group, message, is_loss] = failure;
   visit("code", code, core::Named{ErrorCode::internal, col::to_string});
   visit("rank", rank);
   visit.optional("world_rank", world_rank);
   visit("group", group);
   visit("message", message);
+  visit.if_set("is_loss", is_loss, is_loss);
 }
 
 }  // namespace
 
 std::string encode_error(const Error& error) {
-  return core::json_line(Failure{error.code(), error.rank(), error.world_rank(), error.group(), error.message()});
+  return core::json_line(Failure{error.code(), error.rank(), error.world_rank(), error.group(), error.message(),
+                                 error.is_loss() && error.code() != ErrorCode::peer_lost});
 }
 
 std::optional<Error> decode_error(std::string_view text) {
   try {
     const auto failure = core::parsed_json<Failure>(text, "failure", core::UnknownMembers::skipped);
-    return Error(failure.code, failure.message, failure.group, failure.rank, failure.world_rank);
+    return Error(failure.code, failure.message, failure.group, failure.rank, failure.world_rank, failure.is_loss);
   } catch (const Error&) {  // somebody else's text, so no failure of ours
     return std::nullopt;
   }

@@ -29,8 +29,8 @@ std::optional<Error> published_failure(Store& store, int self);
 // For the last who may want to read it.
 void forget_failure(Store& store) noexcept;
 
-// {"code":…,"rank":…,"world_rank":…,"group":…,"message":…}: also the format of COL_ERROR_FILE, which the
-// launcher reads.
+// {"code":…,"rank":…,"world_rank":…,"group":…,"message":…}, and "is_loss":true for an `aborted` that is one: also the
+// format of COL_ERROR_FILE, which the launcher reads.
 std::string encode_error(const Error& error);
 std::optional<Error> decode_error(std::string_view text);
 

@@ -75,7 +75,8 @@ std::string name_world_ranks(std::string_view message, std::span<const PeerInfo>
 
 Error with_world_rank(const Error& error, std::span<const PeerInfo> peers) {
   const int world_rank = error.world_rank() >= 0 ? error.world_rank() : world_rank_of(error.rank(), peers);
-  return Error(error.code(), name_world_ranks(error.message(), peers), error.group(), error.rank(), world_rank);
+  return Error(error.code(), name_world_ranks(error.message(), peers), error.group(), error.rank(), world_rank,
+               error.is_loss());
 }
 
 }  // namespace col::group

@@ -59,7 +59,7 @@ void Core::throw_refused() {
   throw Error(ErrorCode::aborted,
               fmt::format("the group broke before ({}: {}); destroy it and create it anew", to_string(broken_->code()),
                           broken_->message()),
-              name(), broken_->rank(), broken_->world_rank());
+              name(), broken_->rank(), broken_->world_rank(), broken_->is_loss());
 }
 
 void Core::throw_lost_scope() {
@@ -123,7 +123,8 @@ void Core::break_with(const Error& cause) noexcept {
     if (surroundings().scope && !surroundings().store_is_mute())
       broken_ = publish_failure(*surroundings().scope, *broken_, rank());
     if (broken_->group() != name())
-      broken_ = Error(broken_->code(), broken_->message(), name(), broken_->rank(), broken_->world_rank());
+      broken_ = Error(broken_->code(), broken_->message(), name(), broken_->rank(), broken_->world_rank(),
+                      broken_->is_loss());
   } catch (const std::exception&) {  // the cause itself is what counts
   }
   if (record() != nullptr) {

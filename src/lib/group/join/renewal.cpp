@@ -198,17 +198,20 @@ void Renewer::end_group(bool is_urgent) {
             fmt::format("epoch {} is over, as rank {} has called renew(), which makes epoch {} or a later one; call "
                         "renew(), and use the group that it returns",
                         epoch, group_.epoch.record->number_of(self_), epoch + 1),
-            group_.epoch.group),
+            group_.epoch.group, -1, -1, true),
       is_urgent);
 }
 
 void Renewer::end_derived(bool is_urgent) {
   if (joins()) return;
+  const std::uint64_t epoch = group_.epoch.record->epoch;
   group_.end_derived(
       Error(ErrorCode::aborted,
             fmt::format("epoch {} of group '{}', from which this group was made, is over, as ranks of it have called "
-                        "renew(); make it again from the group that renew() returns",
-                        group_.epoch.record->epoch, group_.epoch.group)),
+                        "renew(), which makes epoch {} or a later one; make it again from the group that renew() "
+                        "returns",
+                        epoch, group_.epoch.group, epoch + 1),
+            {}, -1, -1, true),
       is_urgent);
 }
 

@@ -192,6 +192,9 @@ COL_API const char* col_error_group(const col_error* error);
 COL_API int32_t col_error_rank(const col_error* error);
 /* The rank of the same process in the job; -1 if it is not known. */
 COL_API int32_t col_error_world_rank(const col_error* error);
+/* 1 if the ranks that live can go on by col_group_renew(): COL_ERROR_PEER_LOST; and COL_ERROR_ABORTED, where a lost
+ * rank is the first cause, or where ranks have called col_group_renew(). Else 0. */
+COL_API int32_t col_error_is_loss(const col_error* error);
 COL_API void col_error_free(col_error* error);
 
 /* Frees text that a function gave as char*. */

@@ -40,6 +40,9 @@ class COL_EXPORT Error : public std::runtime_error {
   // happened; empty if none. Line breaks in `message` become spaces.
   explicit Error(ErrorCode code, std::string_view message, std::string_view group = {}, int rank = -1,
                  int world_rank = -1);
+  // `is_loss`: an `aborted` that follows from a loss, see is_loss().
+  explicit Error(ErrorCode code, std::string_view message, std::string_view group, int rank, int world_rank,
+                 bool is_loss);
   ~Error() override;
   Error(const Error&) noexcept = default;
   Error& operator=(const Error&) noexcept = default;
@@ -51,6 +54,10 @@ class COL_EXPORT Error : public std::runtime_error {
   // job. -1 if rank() is -1, or if it is not known. The message has both numbers if they differ: "rank 1 (world rank
   // 5)".
   int world_rank() const noexcept { return world_rank_; }
+  // True if the ranks that live can go on by Group::renew(): peer_lost; and `aborted`, where a lost rank is the first
+  // cause, or where ranks have called renew(), so that the epoch of the group is over. False for an `aborted` with
+  // another cause, also where others have left this rank out, and for all other codes.
+  bool is_loss() const noexcept { return code_ == ErrorCode::peer_lost || text_->is_loss; }
   const std::string& group() const noexcept { return text_->group; }
   // The text without the code and the group.
   const std::string& message() const noexcept { return text_->message; }
@@ -59,6 +66,7 @@ class COL_EXPORT Error : public std::runtime_error {
   struct Text {
     std::string group;
     std::string message;
+    bool is_loss = false;  // an `aborted` may be; peer_lost is without it
   };
   Error(ErrorCode code, int rank, int world_rank, std::shared_ptr<const Text> text);
 

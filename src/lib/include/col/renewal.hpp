@@ -8,10 +8,10 @@
 //   State state = fresh();
 //   for (;;) try {
 //     share(world, state, world.source());                  // a broadcast of the state from that rank
-//     train(world, state);                                  // throws peer_lost, or aborted
+//     train(world, state);                                  // throws an error that is_loss()
 //     break;
 //   } catch (const col::Error& error) {
-//     if (error.code() != col::ErrorCode::peer_lost && error.code() != col::ErrorCode::aborted) throw;
+//     if (!error.is_loss()) throw;                          // peer_lost, or aborted because of that
 //     world = world.renew({.progress = state.steps});
 //   }
 #pragma once

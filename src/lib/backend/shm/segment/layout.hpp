@@ -39,6 +39,7 @@ struct AbortRecord {
   std::int32_t aborter;  // the rank that ended it
   std::int32_t culprit;  // Error::rank() of the cause
   char message[kMaxMessage + 1];
+  bool is_loss;  // Error::is_loss() of the cause
 };
 
 // Whether the ranks that have mapped a segment use it.

@@ -318,6 +318,7 @@ void Segment::abort(int rank, const Error& cause) noexcept {
     record.code = static_cast<std::int32_t>(cause.code());
     record.aborter = rank;
     record.culprit = cause.rank();
+    record.is_loss = cause.is_loss();
     const std::size_t length = std::min(cause.message().size(), AbortRecord::kMaxMessage);
     std::memcpy(record.message, cause.message().data(), length);
     record.message[length] = '\0';
@@ -352,7 +353,7 @@ std::optional<Error> Segment::abort_error() const {
   const std::string text = fmt::format("rank {} ended the group ({}: {}); destroy it and create it anew",
                                        record.aborter, to_string(code), record.message);
   return Error(code == ErrorCode::peer_lost ? ErrorCode::peer_lost : ErrorCode::aborted, text, {},
-               record.culprit >= 0 ? record.culprit : record.aborter);
+               record.culprit >= 0 ? record.culprit : record.aborter, -1, record.is_loss);
 }
 
 // ---- How many processors the ranks of a group have together
