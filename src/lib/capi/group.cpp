@@ -1,9 +1,11 @@
 // Groups: how they are made, what they are, how they end.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <col/channel.hpp>
 #include <col/group.hpp>
@@ -58,6 +60,27 @@ GroupSpec group_spec_of(const col_group_spec* given, const ContextSpec& context)
 std::span<const std::int32_t> ranks_of(const std::int32_t* ranks, std::size_t count, std::string_view role) {
   if (ranks == nullptr && count > 0) refuse("{} is NULL, but its count is {}", role, count);
   return {ranks, count};
+}
+
+// `renewal` refers to memory of the caller.
+Renewal renewal_of(const col_renewal* given) {
+  const col_renewal known = known_part_or_zeros(given, "col_renewal");
+  return {.size = known.new_size,
+          .min = known.min == 0 ? 1 : known.min,
+          .wait = duration_of(known.wait_ns, "col_renewal: wait_ns"),
+          .excluded = ranks_of(known.excluded, known.excluded_count, "col_renewal: excluded"),
+          .progress = known.progress};
+}
+
+std::int32_t give_ranks(const col_group* group, std::vector<int> (Group::*asked)() const, std::int32_t* ranks,
+                        std::size_t capacity, std::size_t* count, col_error** error) {
+  return guarded(error, [&] {
+    std::size_t& found = result(count, "count");
+    if (ranks == nullptr && capacity > 0) refuse("ranks is NULL, but its capacity is {}", capacity);
+    const std::vector<int> all = (required(group, "group").value.*asked)();
+    std::copy_n(all.begin(), std::min(all.size(), capacity), ranks);
+    found = all.size();
+  });
 }
 
 char* copy_of(const std::string& text) {
@@ -166,6 +189,57 @@ int32_t col_group_shrink(col_group* group, const int32_t* excluded, size_t count
     col_group*& made = result(child, "child");
     col_group& parent = required(group, "group");
     made = child_of(parent, parent.value.shrink(ranks_of(excluded, count, "excluded"), std::string(text_of(name))));
+  });
+}
+
+int32_t col_group_renew(col_group* group, const col_renewal* renewal, col_group** next, col_error** error) {
+  return guarded(error, [&] {
+    col_group*& made = result(next, "next");
+    col_group& before = required(group, "group");
+    made = child_of(before, before.value.renew(renewal_of(renewal)));
+  });
+}
+
+int32_t col_group_join(col_context* context, const char* name, int64_t timeout_ns, col_group** group,
+                       col_error** error) {
+  return guarded(error, [&] {
+    col_group*& made = result(group, "group");
+    const col::Duration timeout = duration_of(timeout_ns, "timeout_ns");
+    made =
+        handle_of(context_or_current(context).join_group(name == nullptr ? "default" : name, timeout), kept(context));
+  });
+}
+
+int32_t col_group_renewal_wanted(col_group* group, int32_t* wanted, col_error** error) {
+  return guarded(error, [&] {
+    std::int32_t& is_wanted = result(wanted, "wanted");
+    is_wanted = required(group, "group").value.renewal_wanted() ? 1 : 0;
+  });
+}
+
+uint64_t col_group_epoch(const col_group* group) {
+  return group == nullptr ? 0 : group->value.epoch();
+}
+
+int32_t col_group_newcomers(const col_group* group, int32_t* ranks, size_t capacity, size_t* count, col_error** error) {
+  return give_ranks(group, &col::Group::newcomers, ranks, capacity, count, error);
+}
+
+int32_t col_group_lost(const col_group* group, int32_t* ranks, size_t capacity, size_t* count, col_error** error) {
+  return give_ranks(group, &col::Group::lost, ranks, capacity, count, error);
+}
+
+int32_t col_group_source(const col_group* group, int32_t* rank, col_error** error) {
+  return guarded(error, [&] {
+    std::int32_t& found = result(rank, "rank");
+    found = required(group, "group").value.source();
+  });
+}
+
+int32_t col_group_progress(const col_group* group, int32_t rank, uint64_t* progress, col_error** error) {
+  return guarded(error, [&] {
+    std::uint64_t& found = result(progress, "progress");
+    found = required(group, "group").value.progress(rank);
   });
 }
 

@@ -28,6 +28,8 @@ inline constexpr std::size_t kFirstSize<col_context_spec> = 72;
 template <>
 inline constexpr std::size_t kFirstSize<col_group_spec> = 48;
 template <>
+inline constexpr std::size_t kFirstSize<col_renewal> = 48;
+template <>
 inline constexpr std::size_t kFirstSize<col_op_spec> = 48;
 template <>
 inline constexpr std::size_t kFirstSize<col_options> = 72;

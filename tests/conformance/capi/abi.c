@@ -57,6 +57,15 @@ void test_abi(void) {
   MEMBER(col_group_spec, high_priority_stream, 40, 4);
   MEMBER(col_group_spec, reserved, 44, 4);
 
+  SIZE(col_renewal, 48);
+  MEMBER(col_renewal, size, 0, 8);
+  MEMBER(col_renewal, new_size, 8, 4);
+  MEMBER(col_renewal, min, 12, 4);
+  MEMBER(col_renewal, wait_ns, 16, 8);
+  MEMBER(col_renewal, excluded, 24, 8);
+  MEMBER(col_renewal, excluded_count, 32, 8);
+  MEMBER(col_renewal, progress, 40, 8);
+
   SIZE(col_op_spec, 48);
   MEMBER(col_op_spec, size, 0, 8);
   MEMBER(col_op_spec, function, 8, 8);

@@ -8,6 +8,7 @@ int main(void) {
     const char* name;
     void (*run)(void);
   } tests[] = {
+      {"renewal", test_renewal}, /* the first: it forks */
       {"abi", test_abi},
       {"tables", test_tables},
       {"arguments", test_arguments},

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { kMostRanks = 8 };
@@ -101,6 +102,25 @@ void on_ranks(int size, rank_body body) {
     CHECK(pthread_create(&threads[r], NULL, run_rank, &ranks[r]) == 0);
   }
   for (int r = 0; r < size; ++r) CHECK(pthread_join(threads[r], NULL) == 0);
+}
+
+void on_processes(int size, rank_body body) {
+  pid_t ranks[kMostRanks];
+  CHECK(size <= kMostRanks);
+  (void)store_url(); /* of all of them */
+  for (int r = 0; r < size; ++r) {
+    ranks[r] = fork();
+    CHECK(ranks[r] >= 0);
+    if (ranks[r] != 0) continue;
+    rank_thread rank = {.body = body, .place = {.rank = r, .size = size}, .job = "processes"};
+    run_rank(&rank);
+    _Exit(0); /* the directory is the parent's */
+  }
+  for (int r = 0; r < size; ++r) {
+    int status = 0;
+    CHECK(waitpid(ranks[r], &status, 0) == ranks[r]);
+    CHECK(r < size - 1 ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : WIFSIGNALED(status));
+  }
 }
 
 col_tensor doubles(double* data, size_t count) {

@@ -28,6 +28,8 @@ typedef void (*rank_body)(const rank_place* place);
 
 /* Runs `body` in one thread for each rank, each with a context of its own over one store. Destroys what is left. */
 void on_ranks(int size, rank_body body);
+/* The same in processes, of which the last is killed by its body. Requires: no test has used the library before. */
+void on_processes(int size, rank_body body);
 /* The URL of the store that on_ranks() uses. */
 const char* store_url(void);
 
@@ -44,6 +46,7 @@ void test_groups(void);
 void test_messages(void);
 void test_operators(void);
 void test_prepared(void);
+void test_renewal(void);
 void test_works(void);
 
 #endif

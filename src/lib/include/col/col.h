@@ -317,6 +317,60 @@ COL_API int32_t col_group_dup(col_group* group, col_group** child, col_error** e
 COL_API int32_t col_group_shrink(col_group* group, const int32_t* excluded, size_t count, const char* name,
                                  col_group** child, col_error** error);
 
+/* Epochs of a group: <col/renewal.hpp> and docs/rank-dies.md say more. The wishes of a call of col_group_renew();
+ * new_size, min and excluded must be equal on all ranks. */
+typedef struct col_renewal {
+  size_t size;
+  int32_t new_size;        /* how many ranks there shall be, if so many live or wait to join; zero: as many as before */
+  int32_t min;             /* with fewer ranks there is no next epoch: peer_lost, on all. Zero: 1 */
+  int64_t wait_ns;         /* how long to wait for ranks that join, where there are too few; the lowest rank's counts */
+  const int32_t* excluded; /* ranks of this group that shall leave it; those that were lost need not be listed */
+  size_t excluded_count;
+  uint64_t progress; /* how far this rank's state is, by the program's own count: see col_group_source() */
+} col_renewal;
+
+/* The next epoch of a group that col_init() or col_group_init() has made, under its name: of all its ranks but those
+ * that were lost and those that are excluded, and of those that wait in col_group_join(). `renewal` NULL: all defaults.
+ * Collective over the ranks that live and stay, and blocks, for the group's timeout at most. Works on a group that is
+ * broken, and on one that is not.
+ *
+ * `*next` is a new handle, or NULL on a rank that was excluded. The old handle stays until it is freed; its group is
+ * over: calls, works and prepared calls of it, and groups that were made from it, end with `aborted`, of which
+ * col_error_is_loss() is true. Inputs are intact. If it fails, all ranks that live get the same error, and can call
+ * again, on the same handle.
+ *
+ * Errors: mismatch (about new_size, min or excluded), timeout (names the ranks that did not call), peer_lost (fewer
+ * than min are left). Of this rank alone: aborted (others have left it out), io (the job's store cannot be reached),
+ * invalid_argument (a group that was made from another one, a wrong value, another thread is in it). Thread safety: one
+ * thread at a time for each group. */
+COL_API int32_t col_group_renew(col_group* group, const col_renewal* renewal, col_group** next, col_error** error);
+/* Joins group `name` (NULL: "default") from outside: waits until its ranks call col_group_renew() with room for this
+ * process. `context` NULL: that of the process. It has the store and the job_id of the group's ranks, and a rank that
+ * none of them has, or that of one that was lost. Blocks for timeout_ns at most (zero: the context's). Errors: timeout,
+ * already_initialized (this process is in a group of that name), invalid_argument (no store), peer_lost (no rank of it
+ * is left), io. After an error it may be called again. Thread safe. */
+COL_API int32_t col_group_join(col_context* context, const char* name, int64_t timeout_ns, col_group** group,
+                               col_error** error);
+/* `*wanted` is 1 if somebody waits to join, else 0. Collective, and the same on all ranks; blocks as any call. */
+COL_API int32_t col_group_renewal_wanted(col_group* group, int32_t* wanted, col_error** error);
+
+/* These are equal on all ranks, and do not block. Any thread may ask. All but the first are invalid_argument on a group
+ * that was made from another one.
+ *
+ * From 0; of the group that it was made from, if it was; 0 for NULL. */
+COL_API uint64_t col_group_epoch(const col_group* group);
+/* Ranks that were not in the epoch before; in epoch 0, all. `*count` says how many there are; the first `capacity` of
+ * them go to `ranks`, which may be NULL for none. */
+COL_API int32_t col_group_newcomers(const col_group* group, int32_t* ranks, size_t capacity, size_t* count,
+                                    col_error** error);
+/* The same of the ranks of the epoch before that are not in this one, by their numbers there. */
+COL_API int32_t col_group_lost(const col_group* group, int32_t* ranks, size_t capacity, size_t* count,
+                               col_error** error);
+/* The rank whose state the others can take: the lowest of those with the most progress. In epoch 0, rank 0. */
+COL_API int32_t col_group_source(const col_group* group, int32_t* rank, col_error** error);
+/* col_renewal.progress of that rank. 0 in epoch 0. */
+COL_API int32_t col_group_progress(const col_group* group, int32_t rank, uint64_t* progress, col_error** error);
+
 /* Leaves the group. Not collective. Ends what is in flight here, which takes a few seconds at most. Later calls on any
  * handle to the group are not_initialized. Errors: mismatch, as for col_context_finalize(). */
 COL_API int32_t col_group_destroy(col_group* group, col_error** error);
