@@ -21,6 +21,15 @@ def start(size, program, *options):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def start_alone(rank, size, directory, *command, **environment):
+    """A rank of no launcher, with the job's store in the directory."""
+    place = {"COL_RANK": str(rank), "COL_WORLD_SIZE": str(size), "COL_STORE": f"file://{directory}", "COL_JOB_ID": "alone"}
+    return subprocess.Popen(
+        [sys.executable, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, **place, **environment},
+    )
+
+
 def finish(process):
     try:
         out, err = process.communicate(timeout=LIMIT)

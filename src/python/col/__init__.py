@@ -21,7 +21,8 @@ except ImportError as error:
 
     raise ImportError(reason(error)) from None
 from ._col import (
-    Context, Group, Message, Op, PreparedCall, StoreServer, Work, alloc, finalize, init, premul_sum, user_op, wait_all, wait_any,
+    Context, Group, Message, Op, PreparedCall, StoreServer, Work, alloc, finalize, init, join, premul_sum, user_op, wait_all,
+    wait_any,
 )
 from .awaiting import await_work
 from .errors import (
@@ -45,7 +46,7 @@ __all__ = [
     "NotInitialized", "Op", "PeerLost", "PreparedCall", "RankFailed", "Ranks", "ReduceOp", "Resource", "StoreServer", "Timeout", "Unavailable",
     "Work", "allgather", "alloc", "allreduce", "alltoall", "barrier", "broadcast", "destroy_collective_group", "finalize", "gather",
     "get_collective_group_size", "get_group", "get_rank", "gloo_available", "init", "init_collective_group",
-    "is_group_initialized", "nccl_available", "plan", "premul_sum", "ranks", "recv", "reduce", "reducescatter", "run",
+    "is_group_initialized", "join", "nccl_available", "plan", "premul_sum", "ranks", "recv", "reduce", "reducescatter", "run",
     "scatter", "send", "trace", "user_op", "version", "wait_all", "wait_any",
 ]
 

@@ -141,17 +141,25 @@ Options Arguments::options(Operation& operation) const {
   return options;
 }
 
-Duration duration_of(nb::handle given, const char* function) {
+double seconds_of(nb::handle given) {
   nb::object seconds = nb::borrow(given);
   if (nb::hasattr(given, "total_seconds")) seconds = given.attr("total_seconds")();
   const double value = PyFloat_AsDouble(seconds.ptr());
   if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return value;
+}
+
+Duration duration_of(nb::handle given, const char* function) {
+  const double value = seconds_of(given);
   if (!(value > 0))
     refuse(std::string(function) + ": a timeout must be above zero seconds, not " + std::to_string(value) +
            "; None means the group's");
+  return std::max(Duration(1), duration_of(value));
+}
+
+Duration duration_of(double seconds) {
   const double longest = std::chrono::duration<double>(Deadline::kMaxBudget).count();
-  return std::max(Duration(1),
-                  std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::min(value, longest))));
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::min(seconds, longest)));
 }
 
 std::vector<std::size_t> counts_of(PyObject* list, const char* function, const char* name) {

@@ -71,6 +71,9 @@ class Arguments {
 
 // Seconds as a number, or a datetime.timedelta. Throws invalid_argument unless it is above zero.
 Duration duration_of(nb::handle seconds, const char* function);
+// A number of seconds, or a timedelta, also zero and below; and what a deadline takes of it.
+double seconds_of(nb::handle given);
+Duration duration_of(double seconds);
 // A list of counts. Throws invalid_argument for negative ones.
 std::vector<std::size_t> counts_of(PyObject* list, const char* function, const char* name);
 

@@ -195,11 +195,11 @@ class ContextObject {
   ContextObject(const ContextObject&) = delete;
   ContextObject& operator=(const ContextObject&) = delete;
 
-  Group init_group(const std::string& name, const std::string& backend, nb::object timeout, std::optional<int> rank,
-                   std::optional<int> world_size, const std::string& nccl_settings) {
+  ContextGroup init_group(const std::string& name, const std::string& backend, nb::object timeout,
+                          std::optional<int> rank, std::optional<int> world_size, const std::string& nccl_settings) {
     const Duration budget = duration_or_default(timeout, "init_group");
     const auto context = context_;  // which another thread may finalize meanwhile
-    return without_gil([&] {
+    Group group = without_gil([&] {
       return context->init_group({.name = name,
                                   .rank = rank.value_or(context->spec().rank),
                                   .world_size = world_size.value_or(context->spec().world_size),
@@ -208,6 +208,7 @@ class ContextObject {
                                   .nccl_settings = nccl_settings,
                                   .is_kept = false});
     });
+    return ContextGroup(std::move(group), context);
   }
   void finalize() {
     without_gil([this] { context_->finalize(); });
@@ -226,6 +227,13 @@ CurrentContext::CurrentContext(nb::handle context)
     : own_(context.is_none() ? own_context() : nb::cast<const ContextObject&>(context).context()) {}
 CurrentContext::~CurrentContext() {
   let_go_of(own_);
+}
+
+ContextGroup::ContextGroup(Group group, std::shared_ptr<Context> context)
+    : Group(std::move(group)), context_(std::move(context)) {}
+ContextGroup::~ContextGroup() {
+  static_cast<Group&>(*this) = Group();  // before its context
+  let_go_of(context_);
 }
 
 void bind_context(nb::module_& module) {
@@ -253,7 +261,7 @@ void bind_context(nb::module_& module) {
            nb::arg("spent") = 0.0, nb::arg("serialize") = false, nb::arg("interrupt") = nb::none())
       .def("init_group", &ContextObject::init_group, nb::arg("name") = "default", nb::arg("backend") = "auto",
            nb::arg("timeout") = nb::none(), nb::kw_only(), nb::arg("rank") = nb::none(),
-           nb::arg("world_size") = nb::none(), nb::arg("nccl_settings") = "", nb::keep_alive<0, 1>(),
+           nb::arg("world_size") = nb::none(), nb::arg("nccl_settings") = "",
            "The group of all its ranks; or of those world_size ranks that call this with the name, each with its own "
            "rank "
            "in the group. Blocks until they all have. nccl_settings: \"max_ctas=8,cta_policy=efficiency\", see "
@@ -264,6 +272,7 @@ void bind_context(nb::module_& module) {
           "Whether all its ranks share a host.")
       .def("finalize", &ContextObject::finalize,
            "Destroys its groups, and tells the other ranks that this one did not crash.");
+  nb::class_<ContextGroup, Group>(module, "_ContextGroup", nb::is_weak_referenceable());
   module.def("finalize", finalize,
              "Destroys all groups. Call it when a rank is done: its peers then know that it did not crash.");
   module.def("init_collective_group", init_collective_group, nb::arg("world_size"), nb::arg("rank"),
@@ -292,6 +301,21 @@ void bind_context(nb::module_& module) {
         return without_gil([&] { return context->group(name); });
       },
       group_name, "The group of that name. Joins it if needed, and if the store says how.");
+  module.def(
+      "join",
+      [](const std::string& name, nb::object timeout) {
+        const Duration budget = duration_or_default(timeout, "join");
+        const CurrentContext context;
+        return without_gil([&] { return context->join_group(name, budget); });
+      },
+      nb::arg("name") = "default", nb::arg("timeout") = nb::none(),
+      "Joins a group that stands, from outside: waits until its ranks call renew() with room for this process, and "
+      "returns the group of the epoch that begins then. The environment gives this process the store and the job of "
+      "the group's ranks, and a rank that none of them has, or that of one that was lost. Blocks for timeout "
+      "seconds at most (the job's, if none is given), without the GIL. Raises Timeout (nobody has made the group, "
+      "or its ranks did not renew it), AlreadyInitialized (this process is in a group of that name), "
+      "InvalidArgument (no store), PeerLost (no rank of it is left), IoError; it may be called again then. Any "
+      "thread may call it.");
   module.def(
       "is_group_initialized",
       [](const std::string& name) {

@@ -29,6 +29,22 @@ class CurrentContext {
   std::shared_ptr<Context> own_;  // shared with init(), and other calls
 };
 
+// A group of a Context of Python's: keeps the context, which otherwise ends with its object.
+class ContextGroup : public Group {
+ public:
+  ContextGroup(Group group, std::shared_ptr<Context> context);
+  ContextGroup(ContextGroup&&) = default;
+  ~ContextGroup();
+  ContextGroup& operator=(ContextGroup&&) = delete;
+  ContextGroup(const ContextGroup&) = delete;
+  ContextGroup& operator=(const ContextGroup&) = delete;
+
+  const std::shared_ptr<Context>& context() const { return context_; }
+
+ private:
+  std::shared_ptr<Context> context_;  // shared with its object, and with other groups
+};
+
 void bind_context(nb::module_& module);
 
 }  // namespace col::python
