@@ -4,6 +4,7 @@ import ast
 import concurrent.futures
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -649,12 +650,23 @@ def test_weak_references():
     assert len(references) == 0
 
 
+def words(text):
+    return (text or "").split()
+
+
 def test_stubs():
-    """The stub names what the module has, with the same arguments."""
+    """The stub names what the module has, with the same arguments and words."""
     path = os.path.join(os.path.dirname(col.__file__), "_col.pyi")
     tree = ast.parse(open(path).read())
     module = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     assert set(module) == {name for name in dir(col._col) if not name.startswith("_")}
+    documented = [(name, node, getattr(col._col, name)) for name, node in module.items()]
+    documented += [(f"{kind.name}.{node.name}", node, vars(getattr(col._col, kind.name))[node.name])
+                   for kind in module.values() if isinstance(kind, ast.ClassDef)
+                   for node in kind.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("__")]
+    for name, node, real in documented:
+        said = re.sub(r"\A\w*\(.*?\) -> [^\n]*(\n\n|\Z)", "", real.__doc__ or "", flags=re.S)  # nanobind puts the arguments first
+        assert words(ast.get_docstring(node)) == words(said), f"{name}: _col.pyi has not the module's words: {said}"
     for kind in (node for node in module.values() if isinstance(node, ast.ClassDef)):
         functions = {node.name: node for node in kind.body if isinstance(node, ast.FunctionDef)}
         real = getattr(col._col, kind.name)
