@@ -35,6 +35,19 @@ def check_links(page):
             problems.append(f"{page.relative_to(root)}: {path or page.name} has no #{anchor}")
 
 
+# Readers of Markdown differ in how far the inside of a list is indented, and whether a list may follow a line of text: 4, and not.
+def check_lists(page):
+    fenced, before = False, ""
+    for number, line in enumerate(page.read_text().split("\n"), 1):
+        where = f"{page.relative_to(root)}:{number}"
+        fence = re.match(r" *```", line)
+        if re.match(r" {1,3}```" if fence else r" {1,3}[-*] ", line) and (fence or not fenced):
+            problems.append(f"{where}: indent what is inside of a list by 4")
+        if not fenced and re.match(r"[-*] ", line) and before.strip() and not re.match(r"[-*] |  ", before):
+            problems.append(f"{where}: leave a line free before a list")
+        fenced, before = fenced ^ bool(fence), line
+
+
 def check_commands(page, dev):
     text = page.read_text()
     for command in re.findall(r"scripts/dev ([a-z][a-z-]+)", text):
@@ -119,6 +132,7 @@ usage = subprocess.run([root / "scripts/dev", "--help"], check=True, capture_out
 dev = set(re.findall(r"^  ([a-z][a-z-]+)(?= |$)", usage, flags=re.M))
 for page in pages:
     check_links(page)
+    check_lists(page)
     check_tests(page)
     if page.name != "CHANGELOG.md" and "decisions" not in page.parts:
         check_commands(page, dev)
