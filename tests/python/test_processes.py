@@ -660,11 +660,11 @@ def test_stubs():
     tree = ast.parse(open(path).read())
     module = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     assert set(module) == {name for name in dir(col._col) if not name.startswith("_")}
-    documented = [(name, node, getattr(col._col, name)) for name, node in module.items()]
+    documented = [(name, node, getattr(col._col, name)) for name, node in module.items()]  # of overloads, the first has the words
     documented += [(f"{kind.name}.{node.name}", node, vars(getattr(col._col, kind.name))[node.name])
                    for kind in module.values() if isinstance(kind, ast.ClassDef)
                    for node in kind.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("__")]
-    for name, node, real in documented:
+    for name, node, real in {name: (name, node, real) for name, node, real in reversed(documented)}.values():
         said = re.sub(r"\A\w*\(.*?\) -> [^\n]*(\n\n|\Z)", "", real.__doc__ or "", flags=re.S)  # nanobind puts the arguments first
         assert words(ast.get_docstring(node)) == words(said), f"{name}: _col.pyi has not the module's words: {said}"
     for kind in (node for node in module.values() if isinstance(node, ast.ClassDef)):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 from browser import Browser
 
 browser_program, colbench, colcheck = sys.argv[1:4]
