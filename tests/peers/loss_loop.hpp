@@ -1,4 +1,5 @@
-// A rank dies in an allreduce of 1,000 floats: when does each other rank have an error, and when a right sum without it?
+// A rank dies in an allreduce of 1,000 floats: when does each other rank have an error, and when a right sum without
+// it?
 #pragma once
 
 #include <fcntl.h>
@@ -16,7 +17,8 @@ inline bool note(const char* path, const char* word) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   char line[64];
-  const int length = std::snprintf(line, sizeof line, "%s %lld\n", word, static_cast<long long>(now.tv_sec) * 1'000'000'000 + now.tv_nsec);
+  const int length = std::snprintf(line, sizeof line, "%s %lld\n", word,
+                                   static_cast<long long>(now.tv_sec) * 1'000'000'000 + now.tv_nsec);
   const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   const bool written = file >= 0 && write(file, line, static_cast<std::size_t>(length)) == length;
   return close(file) == 0 && written;
