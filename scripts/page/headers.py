@@ -12,7 +12,7 @@ from declarations import Declaration, Group
 INCLUDE = "src/lib/include/col"
 NAME = r"~?[A-Za-z]\w*"
 # A name in a sentence: in quotes of code, or with marks that no word has.
-WORDS = re.compile(rf"`[^`]+`|<col/\w+\.hpp>|<col/col\.h>|docs/[\w./-]+\.md|{NAME}(?:::{NAME})+(?:\(\))?|{NAME}\(\)|\b[A-Za-z]+_\w+\b"
+WORDS = re.compile(rf"`[^`]+`|<col/\w+\.hpp>|<col/col\.h>|docs/[\w./-]+\.md|{NAME}(?:::{NAME})+(?:\(\))?|{NAME}\(\)|\b[A-Za-z]+_\w+\b(?:=\w+)?"
                    r"|\b[A-Z][a-z]+[A-Z]\w+\b")
 
 
@@ -95,7 +95,7 @@ class Headers:
 
     def code(self, declared: list[Declaration]) -> list[str]:
         lines = [line for one in declared for line in one.text.split("\n")]
-        if any(len(line) > 88 and "  // " in line for line in lines):  # no narrow screen has room for the comment
+        if any(len(line) > 60 and " // " in line for line in lines):  # no narrow screen has room for the comment
             lines = [out for line in lines for out in above(line)]
         return ["``` cpp", *lines, "```", ""]
 
@@ -163,6 +163,6 @@ class Headers:
 
 def above(line: str) -> list[str]:
     """The comment behind a line, above it."""
-    code, comment, text = line.partition("  // ")
+    code, comment, text = line.partition(" // ")
     indent = " " * (len(code) - len(code.lstrip()))
-    return [*textwrap.wrap(text, 84, initial_indent=indent + "// ", subsequent_indent=indent + "// "), code.rstrip()] if comment else [line]
+    return [*textwrap.wrap(text, 60, initial_indent=indent + "// ", subsequent_indent=indent + "// "), code.rstrip()] if comment else [line]

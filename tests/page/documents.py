@@ -130,9 +130,10 @@ def main():
         work = pathlib.Path(work)
         kept = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
         site = (kept or work) / "pages"
-        done = subprocess.run([sys.executable, "-B", "-m", "mkdocs", "--quiet", "build", "--strict", "--site-dir", site], cwd=root,
+        done = subprocess.run([sys.executable, "-B", "-m", "mkdocs", "build", "--strict", "--site-dir", site], cwd=root,
                               env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        assert done.returncode == 0 and not done.stdout, done.stdout
+        # Warnings count only where they are heard: --quiet would take them from --strict.
+        assert done.returncode == 0 and "INFO" in done.stdout, done.stdout
         check_names(site)
         if not sys.argv[1]:
             print("no browser has looked at the pages: scripts/test --all installs one where the distribution has it")
