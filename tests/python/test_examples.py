@@ -78,6 +78,45 @@ def test_digits_says_what_is_wrong():
     assert code != 0 and "none.csv" in err
 
 
+def digits_alone(directory, *options, joins=(), **environment):
+    """What ranks of no launcher print, three and those that join."""
+    directory.mkdir()
+    each = [("--join",) if rank in joins else () for rank in range(3 + len(joins))]
+    ranks = [
+        processes.start_alone(rank, max(3, rank + 1), directory, EXAMPLES / "digits.py", *options, *more, **environment)
+        for rank, more in enumerate(each)
+    ]
+    return [processes.finish(process) for process in ranks]
+
+
+EPOCHS = "--epochs", "3", "--digits", "17"
+
+
+@pytest.mark.parametrize("rank, call", [(1, 22), (0, 20), (2, 35)])
+def test_digits_goes_on_without_a_dead_rank(rank, call):
+    """The losses are those of an undisturbed training, but for the order of the additions."""
+    undisturbed = losses(example(3, "digits.py", *EPOCHS))
+    fault = f"COL_FAULT=kill:rank={rank},op={call},group=default"
+    command = ["env", fault, processes.COLRUN, "-n", "3", "--keep-going", sys.executable, EXAMPLES / "digits.py", "--elastic", *EPOCHS]
+    process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    code, out, err = processes.finish(process)
+    assert code == 137 and f"lost [{rank}], new []: 2 ranks go on after step" in out, (out, err)
+    assert len(undisturbed) == 3 and losses(out.splitlines()) == pytest.approx(undisturbed, rel=1e-6), out
+
+
+@pytest.mark.parametrize("rank, call", [(1, 22), (0, 20)])
+def test_digits_has_the_same_losses_with_another_rank_in_the_place_of_a_dead_one(rank, call, tmp_path):
+    """To the bit: all of them make the lost step again."""
+    undisturbed = digits_alone(tmp_path / "undisturbed", *EPOCHS)
+    assert [code for code, _, _ in undisturbed] == [0, 0, 0], undisturbed
+    fault = f"kill:rank={rank},op={call},group=default"
+    said = digits_alone(tmp_path / "disturbed", *EPOCHS, "--elastic", "--wait", "50", joins=[3], COL_FAULT=fault)
+    assert [code for code, _, _ in said] == [-9 if each == rank else 0 for each in range(4)], said
+    out = said[0][1] + (said[3][1] if rank == 0 else "")
+    assert f"lost [{rank}], new [{rank}]: 3 ranks go on after step" in out, said
+    assert losses(out.splitlines()) == losses(undisturbed[0][1].splitlines()), said
+
+
 # ---- article.py
 
 ALL = "0 1 2 3"

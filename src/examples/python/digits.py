@@ -2,12 +2,16 @@
 
     colrun -n 4 python3 digits.py
 
-The numpy twin of digits_trainer, the C++ example: same network, same first weights, same order of images, same losses.
+The numpy twin of digits_trainer, the C++ example: same network, same first weights, same order of images, same losses. With
+--elastic, it goes on when a rank dies:
+
+    colrun -n 4 --keep-going python3 digits.py --elastic
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import pathlib
 import sys
 from typing import Any
@@ -106,39 +110,72 @@ def my_part(world: col.Group, array: Array) -> Array:
     return np.array_split(array, world.size)[world.rank]
 
 
-def train(world: col.Group, options: argparse.Namespace) -> None:
-    images, labels, test_images, test_labels = read_images(options.data)
-    network = Network(options.seed)
-    world.broadcast(network.parameters)  # had rank 0 read them from a file, all would need them
-    velocity = np.zeros_like(network.parameters)
-    if world.rank == 0:
-        print(f"{world.size} ranks over {world.backend}, {len(images)} training and {len(test_images)} test images")
+class Training:
+    """What a rank needs to go on with the training: the same on all ranks before each step, and complete after each. A step
+    is a batch; the last one of an epoch is the test."""
 
-    for epoch in range(options.epochs):
-        order = epoch_order(options.seed, epoch, len(images))
-        total = 0.0
-        for begin in range(0, len(order), options.batch):
-            batch = order[begin : begin + options.batch]
-            mine = my_part(world, batch)
-            gradient = np.zeros(len(network.parameters))
-            loss = network.add_gradient(images[mine], labels[mine], gradient)
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.images, self.labels, self.test_images, self.test_labels = read_images(options.data)
+        self.network = Network(options.seed)
+        self.velocity = np.zeros_like(self.network.parameters)
+        self.steps = 0
+        self.total = 0.0  # loss of the epoch, until now
+        self.lines: list[str] = []  # what has been printed of the epochs before
 
-            fused = np.append(gradient, loss).astype(np.float32)  # one buffer, so one allreduce a step
-            world.allreduce(fused)
-            # All ranks hold the same sums and the same weights, so they take the same step and stay equal.
-            velocity *= MOMENTUM
-            velocity -= np.float32(options.lr / len(batch)) * fused[:-1]
-            network.parameters += velocity
-            total += float(fused[-1])
+    def share(self, world: col.Group) -> None:
+        """All ranks take the state of one that has come furthest, at once or not at all, and compare what they have."""
+        root = world.source
+        mine = self.steps, self.total, self.lines, self.network.parameters, self.velocity
+        steps, total, lines, parameters, velocity = world.broadcast_object(mine if world.rank == root else None, root=root)
+        words = repr((steps, total, lines)).encode() + parameters.tobytes() + velocity.tobytes()
+        checksums = world.allgather_object(hashlib.sha256(words).hexdigest())
+        if len(set(checksums)) > 1:
+            sys.exit(f"the state of rank {root} has not arrived whole on all ranks: their checksums are {checksums}")
+        if world.rank == 0 and world.epoch == 0:
+            print(f"{world.size} ranks over {world.backend}, {len(self.images)} training and {len(self.test_images)} test images")
+        elif world.rank == 0:
+            for line in lines[len(self.lines) :] if 0 not in world.newcomers else []:
+                print(line)  # the rank that came so far may have been another one
+            print(f"lost {world.lost}, new {world.newcomers}: {world.size} ranks go on after step {steps}", flush=True)
+        self.steps, self.total, self.lines, self.velocity = steps, total, lines, velocity
+        self.network.parameters[:] = parameters
 
-        loss = total / len(order)
+    def run(self, world: col.Group) -> None:
+        size = self.options.batch
+        batches = -(-len(self.images) // size)
+        while self.steps < self.options.epochs * (batches + 1):
+            epoch, first = divmod(self.steps, batches + 1)
+            order = epoch_order(self.options.seed, epoch, len(self.images))
+            for batch in range(first, batches):
+                self.train(world, order[batch * size : (batch + 1) * size])
+            self.test(world, epoch, self.total / len(order))
+
+    def train(self, world: col.Group, batch: Array) -> None:
+        mine = my_part(world, batch)
+        gradient = np.zeros(len(self.network.parameters))
+        loss = self.network.add_gradient(self.images[mine], self.labels[mine], gradient)
+
+        fused = np.append(gradient, loss).astype(np.float32)  # one buffer, so one allreduce a step
+        world.allreduce(fused)
+        # All ranks hold the same sums and the same weights, so they take the same step and stay equal.
+        self.velocity *= MOMENTUM
+        self.velocity -= np.float32(self.options.lr / len(batch)) * fused[:-1]
+        self.network.parameters += self.velocity
+        self.total += float(fused[-1])
+        self.steps += 1
+
+    def test(self, world: col.Group, epoch: int, loss: float) -> None:
         if not np.isfinite(loss):
             sys.exit(f"the loss is not a number any more after epoch {epoch + 1}; try a smaller --lr")
-        correct = np.array([network.count_correct(my_part(world, test_images), my_part(world, test_labels))])
+        correct = np.array([self.network.count_correct(my_part(world, self.test_images), my_part(world, self.test_labels))])
         world.allreduce(correct)
+        accuracy = correct[0] / len(self.test_images)
+        self.lines = [*self.lines, f"epoch {epoch + 1:3}  loss {loss:.{self.options.digits}f}  test accuracy {accuracy:.4f}"]
+        self.total = 0.0
+        self.steps += 1
         if world.rank == 0:
-            accuracy = correct[0] / len(test_images)
-            print(f"epoch {epoch + 1:3}  loss {loss:.6f}  test accuracy {accuracy:.4f}", flush=True)
+            print(self.lines[-1], flush=True)
 
 
 parser = argparse.ArgumentParser(description="Trains a classifier of digits, data-parallel over all ranks.")
@@ -147,8 +184,24 @@ parser.add_argument("--batch", type=int, default=128, help="images a step, over 
 parser.add_argument("--lr", type=float, default=0.1, help="learning rate (default %(default)s)")
 parser.add_argument("--seed", type=int, default=1, help="decides first weights and order (default %(default)s)")
 parser.add_argument("--data", type=pathlib.Path, default=DATA, help="images as CSV (default: those that come with col)")
+parser.add_argument("--digits", type=int, default=6, help="of the losses that are printed (default %(default)s)")
+parser.add_argument("--elastic", action="store_true", help="go on with the ranks that live when one is lost (colrun --keep-going)")
+parser.add_argument("--wait", type=float, default=0.0, help="seconds to wait then for a rank that joins (default 0)")
+parser.add_argument("--join", action="store_true", help="take the place of a rank that was lost, or will be")
 
 if __name__ == "__main__":
     options = parser.parse_args()
-    train(col.init(), options)
+    # [readme]
+    world = col.join() if options.join else col.init()
+    training = Training(options)
+    while True:
+        try:
+            training.share(world)  # broadcasts the state of rank world.source
+            training.run(world)
+            break
+        except col.Error as error:
+            if not (options.elastic and error.is_loss):
+                raise
+            world = world.renew(wait=options.wait, progress=training.steps)
+    # [/readme]
     col.finalize()
