@@ -1,8 +1,8 @@
 #!/bin/bash
-# The programs of docs/tutorial do what its pages say.
+# The programs of docs/tutorial, and of docs/rank-dies.md, do what the pages say.
 OWN_PROCESSES=${OWN_PROCESSES:-yes}
 . "$(dirname "$0")/lib.sh"
-: "${COLJOB:?}" "${HELLO:?}" "${SOLVER:?}" "${TRAINING:?}" "${OVERLAP:?}" "${TROUBLE:?}" "${PAGES:?set PAGES to docs/tutorial}"
+: "${COLJOB:?}" "${HELLO:?}" "${SOLVER:?}" "${TRAINING:?}" "${OVERLAP:?}" "${TROUBLE:?}" "${ELASTIC:?}" "${PAGES:?set PAGES to docs/tutorial}"
 hangs=120 # of more ranks than processors, each small step waits for a turn of the next rank
 
 # in_page PAGE: each line of $out is one of the page. Where a compiler joins products and sums, last digits may differ.
@@ -76,6 +76,17 @@ expect_in "$out" '^gone on with 3 ranks: the sum is 3$'
 expect_in "$err" '^colrun: rank 2 .* was killed by SIGKILL'
 expect_exit 1 "$TROUBLE" something
 expect_in "$err" '^invalid_argument: say mismatch, lost or hang$'
+
+# ---- When a rank dies: the others come to what all would have come to
+expect_exit 0 "$COLRUN" -n 4 "$ELASTIC"
+expect_lines "$out" 4
+value=$(grep -oE ': [0-9.]+ after 1000 steps$' "$out" | sort -u)
+[ "$(wc -l <<<"$value")" -eq 1 ] || fail "ranks have different values: $value"
+for rank in 0 2; do
+  COL_FAULT="kill:rank=$rank,op=500,group=default" expect_exit 137 "$COLRUN" -n 4 --keep-going "$ELASTIC"
+  for number in 0 1 2; do expect_in "$out" "^epoch 1, rank $number of 3$value"; done
+  expect_in "$err" "^colrun: rank $rank .* was killed by SIGKILL"
+done
 
 sentence="in barrier #1 of group 'default': rank 2 \\(pid [0-9]+\\) has not called it: it is in its own code"
 "$COLRUN" -n 4 --timeout 60s "$TROUBLE" hang >"$work/job" 2>&1 &

@@ -17,8 +17,15 @@ compare() {
   diff <(block "$1" "$2") <(printf '%s\n' "$3") || { echo "$1 and $2 differ (above: < page, > file)"; exit 1; }
 }
 
+# part FILE: what stands between the marks, without the indentation of the first line.
+part() {
+  sed -n '/\[readme\]/,/\[\/readme\]/p' "$1" | sed '1d;$d' | awk 'NR == 1 {match($0, /^ */); n = RLENGTH} {print substr($0, n + 1)}'
+}
+
 compare README.md src/examples/hello/hello.cpp "$(cat src/examples/hello/hello.cpp)"
-compare docs/guide.md src/examples/tour/tour.cpp "$(sed -n '/\[readme\]/,/\[\/readme\]/p' src/examples/tour/tour.cpp | sed '1d;$d;s/^  //')"
+compare docs/guide.md src/examples/tour/tour.cpp "$(part src/examples/tour/tour.cpp)"
+compare docs/rank-dies.md src/examples/tutorial/elastic.cpp "$(part src/examples/tutorial/elastic.cpp)"
+compare docs/rank-dies.md src/examples/python/digits.py "$(part src/examples/python/digits.py)"
 compare docs/c.md src/examples/hello_c/hello.c "$(cat src/examples/hello_c/hello.c)"
 compare docs/ray.md src/examples/python/ray_actors.py "$(sed '1,/^"""$/d' src/examples/python/ray_actors.py | sed 1d)"
 compare docs/ray.md tests/ray/graph_example.py "$(sed '1,/^$/d' tests/ray/graph_example.py)"
