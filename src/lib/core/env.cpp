@@ -23,8 +23,17 @@ namespace {
 constexpr std::array kTable = {
     Variable{"COL_RANK", "integer, 0 to COL_WORLD_SIZE - 1", "another launcher's word, else a world of one",
              "This process's number in the job.", true},
+    Variable{
+        "COL_SPARE", "integer >= 0", "this process is a rank from the start",
+        "In place of `COL_RANK`, `RANK` and `ROLE_RANK`, which are not set then: this process is one of `--spares`, or "
+        "takes the place of a rank that was lost (`--elastic`). It has no rank yet, and is known by this number. "
+        "`col::init()` is then `col::join()` without a limit: it returns when a `renew()` of the others has taken "
+        "the process in, with the rank that it has got. `COL_LOCAL_RANK` and `LOCAL_RANK` are its place on the host: "
+        "that of the lost rank or, of a spare, one behind the ranks. `COL_WORLD_SIZE` and `WORLD_SIZE` say with how "
+        "many ranks the job began, and `COL_RESTART_COUNT` is that of the job.",
+        true},
     Variable{"COL_WORLD_SIZE", "integer >= 1", "another launcher's word, else a world of one",
-             "How many processes (ranks) the job has.", true},
+             "How many processes (ranks) the job has; of one with epochs, how many it began with.", true},
     Variable{"COL_LOCAL_RANK", "integer, 0 to COL_LOCAL_WORLD_SIZE - 1", "COL_RANK",
              "This process's number among those on its host: which GPU and which cores it takes.", true},
     Variable{"COL_LOCAL_WORLD_SIZE", "integer >= 1", "COL_WORLD_SIZE", "How many ranks run on this host.", true},
@@ -43,6 +52,10 @@ constexpr std::array kTable = {
         "COL_ERROR_FILE", "path", "not written",
         "Where this rank writes its last error, as JSON, so that the launcher can tell a cause from its consequences.",
         true},
+    Variable{"COL_EPOCH_FILE", "path", "not written",
+             "Where the lowest survivor of each host writes a line for each epoch of group \"default\", so that the "
+             "launcher can tell of it, and end those that were left out.",
+             true},
     Variable{"COL_TRACE_DIRECTORY", "path", "nobody collects a trace",
              "Where this rank keeps its calls for `colrun --trace`.", true},
     Variable{"COL_RDZV_ENDPOINT", "host:port, [address]:port, or a host alone",

@@ -98,6 +98,13 @@ RankRecord* Context::Impl::record() const {
   return spec_.control ? &spec_.control->record(spec_.local_rank) : nullptr;
 }
 
+// For the launcher.
+void Context::Impl::note_epoch(std::string_view group, std::optional<std::uint64_t> epoch) const {
+  RankRecord* const own = record();
+  if (own == nullptr || group != kJobsGroup) return;
+  epoch ? own->enter_epoch(*epoch) : own->leave_epochs();
+}
+
 void Context::Impl::require_this_process(std::string_view group) const {
   if (!fork_guard_.is_forked_child()) return;
   throw Error(
@@ -111,6 +118,7 @@ void Context::Impl::require_this_process(std::string_view group) const {
 }
 
 Group Context::Impl::init_group(const GroupSpec& spec) {
+  if (spec_.is_spare && spec.name == kJobsGroup) return join_group(spec.name, {});
   return make_group({.spec = spec});
 }
 
@@ -151,6 +159,7 @@ Group Context::Impl::make_group(const Adoption& adoption, std::optional<group::C
       lineage.epoch = group::first_epoch_of(wanted, request.names_wire, std::move(id), std::move(place));
     }
     auto state = make_state(std::move(parts), spec, std::move(lineage));
+    if (!adoption.ancestor) note_epoch(spec.name, 0);
     reservation.fulfil(state, spec.is_kept);
     if (!connected) watch_ends();
     return Group(std::move(state));

@@ -2,11 +2,13 @@
 // and here the groups of this process follow it.
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -14,11 +16,13 @@
 
 #include <col/group.hpp>
 
+#include "core/env.hpp"
 #include "core/log.hpp"
 #include "group/call/checks.hpp"
 #include "group/context_impl.hpp"
 #include "group/diagnosis/failure.hpp"
 #include "group/diagnosis/world_ranks.hpp"
+#include "group/join/epoch_log.hpp"
 #include "group/join/join.hpp"
 #include "group/join/meeting.hpp"
 #include "group/join/member.hpp"
@@ -154,8 +158,8 @@ Group Context::Impl::renew(Group::State& old, const Renewal& renewal) {
                            .wait = renewal.wait,
                            .excluded = checked_excluded(core, renewal)};
   change.address = group::announcement(next.request).encode();
-  const group::Finish end =
-      group::Renewer(std::move(renewed), std::move(change), Deadline::after(core.timeout())).run();
+  group::Renewer renewer(std::move(renewed), std::move(change), Deadline::after(core.timeout()));
+  const group::Finish end = renewer.run();
   epoch.settled = end.settled;
   if (end.error) {
     const Error why = group::with_world_rank(*end.error, core.surroundings().peers);
@@ -164,6 +168,7 @@ Group Context::Impl::renew(Group::State& old, const Renewal& renewal) {
     throw why;
   }
   if (end.has_left) {
+    note_epoch(core.name(), std::nullopt);
     end_epoch(old,
               core.own_error(ErrorCode::aborted, fmt::format("epoch {} is over, and this rank has left the group by "
                                                              "renew() with `excluded`; it has nothing to call here",
@@ -172,6 +177,12 @@ Group Context::Impl::renew(Group::State& old, const Renewal& renewal) {
     return {};
   }
   auto state = enter(next, epoch, end.record);
+  if (core.name() == kJobsGroup)
+    group::tell_epoch(core::env::get("COL_EPOCH_FILE").value_or(""), *end.record, renewer.stages(),
+                      core.surroundings().peers, state->core().surroundings().peers, state->core().rank());
+  // What ended the epoch before is no reason for an end of this process any more.
+  std::error_code is_none;
+  if (!error_file_.empty()) std::filesystem::remove(error_file_, is_none);
   end_epoch(old,
             Error(ErrorCode::aborted,
                   fmt::format("epoch {} is over, and epoch {} has taken its place; use the group that renew() has "
@@ -192,14 +203,18 @@ Group Context::Impl::join_group(const std::string& name, Duration timeout) {
                 "and COL_JOB_ID of their job, or make its Context with their store and job_id",
                 name);
   Reservation reservation(*this, name);
-  const Deadline deadline = Deadline::after(timeout > Duration::zero() ? timeout : spec_.timeout);
-  const group::GroupRecord found = group::await_record(*job_scope_, name, deadline, spec_);
+  const bool is_patient = spec_.is_spare && timeout <= Duration::zero();
+  const Deadline deadline = Deadline::after(is_patient                   ? Deadline::kMaxBudget
+                                            : timeout > Duration::zero() ? timeout
+                                                                         : spec_.timeout);
+  const group::GroupRecord found = group::await_record(*job_scope_, name, deadline, spec_, is_patient);
   const std::string& id = found.first_id.empty() ? found.id : found.first_id;
   group::Epoch before{.group = name, .id = id, .self = group::random_nonce(), .place = place_of_epochs(name, id)};
   if (found.first_id.empty()) before.first = group::first_record(id, found.world_size);
   before.wanted.name = name;
   NextEpoch next(*this, before);
   group::Renewed renewed = next.of(before);
+  renewed.sleeps = is_patient;
   const group::Member self = group::announcement(next.request);
   renewed.processes.emplace(before.self, self.peer);
   group::ChangeSpec change{.group = name,
@@ -227,6 +242,7 @@ std::shared_ptr<Group::State> Context::Impl::enter(NextEpoch& next, const group:
       core::log::warn("group '{}': cannot write its record: {}", before.group, e.what());
     }
   }
+  note_epoch(before.group, record->epoch);
   auto epoch = group::next_epoch_of(before, std::move(record));
   epoch->wanted.backend_name = next.spec.backend_name;
   epoch->names_wire = next.request.names_wire;

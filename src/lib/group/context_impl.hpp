@@ -20,6 +20,9 @@
 
 namespace col {
 
+// Its epochs are the job's, of which the launcher is told.
+inline constexpr std::string_view kJobsGroup = "default";
+
 // Shared with nobody for long: groups that outlive it have weak references.
 class Context::Impl : public std::enable_shared_from_this<Context::Impl> {
  public:
@@ -67,6 +70,7 @@ class Context::Impl : public std::enable_shared_from_this<Context::Impl> {
   Error with_world_rank(const Error& error, const Adoption& adoption) const;
   void end_record(const group::Core& core, bool is_over) noexcept;
   RankRecord* record() const;
+  void note_epoch(std::string_view group, std::optional<std::uint64_t> epoch) const;
   void note_failure(const Error& error);
   void tell_others(int held_up_by) noexcept;
   std::vector<std::shared_ptr<Group::State>> states() const;

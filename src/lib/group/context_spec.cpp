@@ -111,13 +111,22 @@ ContextSpec adopt_if_told(ContextSpec spec) {
 ContextSpec ContextSpec::from_environment() {
   ContextSpec spec;
   spec.timeout = env::get_duration("COL_TIMEOUT").value_or(Duration::zero());
-  const auto rank = env::get_int("COL_RANK", 0, kMaxRanks);
+  auto rank = env::get_int("COL_RANK", 0, kMaxRanks);
+  if (const auto spare = env::get_int("COL_SPARE", 0, kMaxRanks)) {
+    if (rank)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("COL_RANK={} and COL_SPARE={} are both set, and a spare has no rank before the others "
+                              "take it in; unset one of them",
+                              *rank, *spare));
+    spec.is_spare = true;
+    rank = spare;
+  }
   const auto world = env::get_int("COL_WORLD_SIZE", 1, kMaxRanks);
   // The pods of an Indexed Job are given their number, but have to be told by hand how many there are.
   if (!rank && (!world || env::get("JOB_COMPLETION_INDEX"))) return adopt_if_told(std::move(spec));
   if (!rank) require_together("COL_WORLD_SIZE", "COL_RANK");
-  if (!world) require_together("COL_RANK", "COL_WORLD_SIZE");
-  if (*rank >= *world)
+  if (!world) require_together(spec.is_spare ? "COL_SPARE" : "COL_RANK", "COL_WORLD_SIZE");
+  if (*rank >= *world && !spec.is_spare)
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("COL_RANK={} is not below COL_WORLD_SIZE={}; ranks count from 0 to {}", *rank, *world, *world - 1));
@@ -127,7 +136,8 @@ ContextSpec ContextSpec::from_environment() {
   spec.local_world_size = get_int("COL_LOCAL_WORLD_SIZE", 1, kMaxRanks, spec.world_size);
   spec.local_rank = get_int("COL_LOCAL_RANK", 0, kMaxRanks, spec.rank % spec.local_world_size);
   require_within("COL_LOCAL_WORLD_SIZE", spec.local_world_size, "COL_WORLD_SIZE", spec.world_size, false);
-  require_within("COL_LOCAL_RANK", spec.local_rank, "COL_LOCAL_WORLD_SIZE", spec.local_world_size, true);
+  if (!spec.is_spare)
+    require_within("COL_LOCAL_RANK", spec.local_rank, "COL_LOCAL_WORLD_SIZE", spec.local_world_size, true);
   if (const auto nodes = env::get_int("COL_NNODES", 1, kMaxRanks)) {
     require_within("COL_NNODES", static_cast<int>(*nodes), "COL_WORLD_SIZE", spec.world_size, false);
     require_within("COL_NODE_RANK", get_int("COL_NODE_RANK", 0, kMaxRanks, 0), "COL_NNODES", static_cast<int>(*nodes),
@@ -136,7 +146,7 @@ ContextSpec ContextSpec::from_environment() {
   spec.job_id = env::get("COL_JOB_ID").value_or("");
   spec.restart_count = get_int("COL_RESTART_COUNT", 0, INT_MAX, 0);
   const auto url = env::get("COL_STORE");
-  if (!url && spec.world_size > 1)
+  if (!url && (spec.world_size > 1 || spec.is_spare))
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("COL_WORLD_SIZE={} but COL_STORE is not set; set it to file:///a/directory/all/ranks/share, "

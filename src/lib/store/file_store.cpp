@@ -50,7 +50,8 @@ class FileStore final : public Store {
       // Looking after the watch has begun, and before sleeping: no key can slip in between unseen.
       if (auto value = load(file, key)) return *std::move(value);
       wait.check();
-      watch.sleep_for(file.name, std::min(pause, wait.slice()));
+      const bool is_told = wait.sleeps_until_told() && watch.notifies();
+      watch.sleep_for(file.name, is_told ? wait.slice() : std::min(pause, wait.slice()));
     }
   }
 

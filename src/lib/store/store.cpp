@@ -171,6 +171,10 @@ std::shared_ptr<Store> make_prefix_store(std::shared_ptr<Store> store, std::stri
 namespace store {
 
 void doze(Store& store, std::string_view key, WaitContext& wait) {
+  if (wait.sleeps_until_told()) {
+    store.wait(key, wait);
+    return;
+  }
   constexpr Duration kShortest = std::chrono::milliseconds(1);
   WaitContext brief(Deadline::after(std::max(wait.slice(), kShortest)), wait.page(), wait.record());
   try {

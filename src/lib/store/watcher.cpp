@@ -50,8 +50,8 @@ void Watcher::sleep_for(std::string_view name, Duration budget) noexcept {
   const Deadline deadline = Deadline::after(budget);
   while (true) {
     pollfd file{inotify_.get(), POLLIN, 0};
-    core::poll_for({&file, 1}, deadline.remaining());
-    if (read_events(name) || deadline.expired()) return;
+    const bool is_interrupted = core::poll_for({&file, 1}, deadline.remaining()) < 0;
+    if (read_events(name) || is_interrupted || deadline.expired()) return;
   }
 }
 

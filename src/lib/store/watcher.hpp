@@ -31,9 +31,11 @@ class Watcher {
   void start(const std::string& directory) noexcept;
   void stop() noexcept;
   // Returns when a file `name` has been renamed into the directory since start() or the last return, when the
-  // directory itself was removed, or after `budget`.
+  // directory itself was removed, after a signal, or after `budget`.
   void sleep_for(std::string_view name, Duration budget) noexcept;
 
+  // True if an event ends the next sleep_for().
+  bool notifies() const noexcept { return watch_ >= 0; }
   bool notified() const noexcept { return static_cast<bool>(inotify_); }
   // False after a fork: the parent's events would be taken from it.
   bool usable_here() const noexcept;
@@ -73,6 +75,7 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
 
   void sleep_for(std::string_view name, Duration budget) noexcept { watcher_->sleep_for(name, budget); }
+  bool notifies() const noexcept { return watcher_->notifies(); }
 
  private:
   WatcherPool& pool_;

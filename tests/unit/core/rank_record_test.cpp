@@ -776,3 +776,31 @@ TEST_CASE("flight recorder: a call's reduction, algorithm and label have names",
   CHECK(record.read().names.algorithm.empty());
   CHECK(record.read().progress.rounds == -1);
 }
+
+TEST_CASE("rank record: the epoch of its process, and another process in its place", "[job]") {
+  const auto page = ControlPage::in_memory(1);
+  auto& record = page->record(0);
+  CHECK_FALSE(record.epoch());
+  record.started(4, 1'000'000);
+  record.join(4);
+  CHECK((record.holder() == ::getpid() && record.restarts() == 0));
+  record.enter_epoch(0);
+  CHECK(record.epoch() == 0U);
+  record.enter_epoch(7);
+  record.finish();
+  record.join(4);  // the same process: it is in it still
+  CHECK(record.epoch() == 7U);
+  record.leave_epochs();
+  CHECK_FALSE(record.epoch());
+  record.enter_epoch(8);
+  record.ended(9);
+  CHECK((record.has_ended() && record.process()->wait_status == 9 && record.restarts() == 0));
+
+  for (int restart = 1; restart <= 2; ++restart) {
+    record.started(4, 1'000'000 + restart);
+    CHECK((!record.has_ended() && !record.process()->wait_status && record.restarts() == restart));
+    CHECK_FALSE(record.epoch());
+    record.ended(0);
+    CHECK((record.has_ended() && record.process()->wait_status == 0 && record.restarts() == restart));
+  }
+}

@@ -267,6 +267,9 @@ TEST_CASE("wait context: a slice ends at the deadline, at the next look, and aft
   CHECK(short_wait.slice() <= 10ms);
   WaitContext ended(Deadline::after(0s));
   CHECK(ended.slice() == 0s);
+  WaitContext until_told(Deadline::after(1h));
+  until_told.sleep_until_told();
+  CHECK(until_told.slice() > 30min);
 
   Observer observer;
   WaitContext observed(Deadline::after(1h), nullptr, nullptr, &observer);

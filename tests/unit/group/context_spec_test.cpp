@@ -102,3 +102,27 @@ TEST_CASE("environment: a complete description is taken, with a control page mad
   spec.control->abort({col::ErrorCode::aborted, 0, "x"});
   CHECK(other.control->aborted());
 }
+
+TEST_CASE("environment: a spare has a number that no rank has, and a place behind those of the ranks", "[group]") {
+  const col::test::TempDir folder;
+  const std::string store = "file://" + folder.path();
+  std::map<std::string, std::string> values = {
+      {"COL_SPARE", "5"},      {"COL_WORLD_SIZE", "4"}, {"COL_LOCAL_WORLD_SIZE", "4"},
+      {"COL_LOCAL_RANK", "5"}, {"COL_JOB_ID", "job"},   {"COL_STORE", store}};
+  {
+    col::ControlPage::create(folder / "page", 6, "job");
+    auto with_page = values;
+    with_page["COL_CONTROL"] = folder / "page";
+    const OwnEnvironment environment(with_page);
+    const col::ContextSpec spec = col::ContextSpec::from_environment();
+    CHECK((spec.is_spare && spec.rank == 5 && spec.world_size == 4 && spec.local_rank == 5));
+    CHECK((spec.store && spec.control && spec.launcher == "colrun"));
+  }
+  values["COL_RANK"] = "1";
+  CHECK(mentions(message(values), "COL_RANK=1 and COL_SPARE=5 are both set"));
+  values.erase("COL_RANK");
+  values.erase("COL_STORE");
+  CHECK(mentions(message(values), "COL_STORE is not set"));
+  values.erase("COL_WORLD_SIZE");
+  CHECK(mentions(message(values), "COL_SPARE is set but COL_WORLD_SIZE is not"));
+}

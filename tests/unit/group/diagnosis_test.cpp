@@ -1027,3 +1027,28 @@ TEST_CASE("diagnosis: looking for what each of thousands does takes no square of
   CHECK(running == 0);
   CHECK_FALSE(surroundings.activity_of(kRanks));
 }
+
+TEST_CASE("diagnosis: a member whose place another process has taken is lost", "[group]") {
+  const auto page = col::ControlPage::in_memory(2);
+  Surroundings surroundings = without_page(0, 2, col::make_memory_store());
+  surroundings.control = page;
+  constexpr std::int64_t kBefore = 4'000'001;
+  for (auto& peer : surroundings.peers) peer.pid = ::getpid();
+  page->record(0).join(0);
+  page->record(1).started(1, kBefore);
+  page->record(1).join(1);
+  const auto look = [&] { Diagnosis(surroundings, {barrier_with({1})}).on_slow(200ms); };
+  look();
+  // Another process of the same launch, as of a shell that runs one program after the other, says nothing of the first.
+  surroundings.peers[1].pid = kBefore;
+  look();
+  page->record(1).ended(9);
+  page->record(1).started(1, ::getpid());
+  try {
+    look();
+    FAIL("nobody is lost");
+  } catch (const Error& error) {
+    CHECK((error.code() == ErrorCode::peer_lost && error.rank() == 1));
+    CHECK(error.message().find("rank 1 (pid 4000001) has ended without col::finalize(), and process ") == 0);
+  }
+}

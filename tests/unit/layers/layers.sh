@@ -38,7 +38,7 @@ rule src/lib/group core json net store plan backend exec group
 rule src/lib/capi capi
 for tool in src/tools/*/; do
   [ -d "$tool" ] && rule "${tool%/}" json core/clock core/unique_fd.hpp common launch "$(basename "$tool")" \
-    $([ "$tool" != src/tools/launch/ ] || echo net)
+    $([ "$tool" != src/tools/launch/ ] || echo net core/epoch_line.hpp)
 done
 
 # A backend sees its own folder and nothing of its siblings.

@@ -106,3 +106,18 @@ TEMPLATE_LIST_TEST_CASE("store: run of many calls, one that ends it, and one tha
   CHECK(some[1].answer == "1");
   CHECK(store.get("key 2") == "2");  // as good as before
 }
+
+TEMPLATE_LIST_TEST_CASE("store: one that sleeps until it is told is told", "[store]", RunStores) {
+  TestType fixture;
+  Store& store = *fixture.store;
+  WaitContext wait(Deadline::after(std::chrono::seconds(20)));
+  wait.sleep_until_told();
+  std::thread other([&] {
+    for (int i = 0; i < 100; ++i) store.set("other", std::to_string(i));
+    store.set("key", "there");
+  });
+  std::vector<store::Call> calls{store::Call::get("none"), store::Call::wait("key")};
+  store::run(store, calls, wait);
+  other.join();
+  CHECK(calls.back().answer == "there");
+}

@@ -208,12 +208,18 @@ std::optional<AbortCause> ControlPage::abort_cause() const {
 // ---- The launcher's words in a rank's record
 
 void RankRecord::started(int rank, std::int64_t pid) noexcept {
+  const bool is_first = layout_->started.load(std::memory_order_relaxed) == 0;
+  layout_->ended.store(core::pack(static_cast<std::uint32_t>(is_first ? 0 : 2 * (restarts() + 1)), 0),
+                       std::memory_order_release);
+  layout_->epoch.store(0, std::memory_order_release);
   layout_->started.store(core::pack(static_cast<std::uint32_t>(rank + 1), static_cast<std::uint32_t>(pid)),
                          std::memory_order_release);
 }
 
 void RankRecord::ended(int wait_status) noexcept {
-  layout_->ended.store(core::pack(1, static_cast<std::uint32_t>(wait_status)), std::memory_order_release);
+  layout_->ended.store(
+      core::pack(static_cast<std::uint32_t>(2 * restarts() + 1), static_cast<std::uint32_t>(wait_status)),
+      std::memory_order_release);
 }
 
 int RankRecord::started_as() const noexcept {
@@ -221,7 +227,11 @@ int RankRecord::started_as() const noexcept {
 }
 
 bool RankRecord::has_ended() const noexcept {
-  return layout_->ended.load(std::memory_order_acquire) != 0;
+  return core::upper_half(layout_->ended.load(std::memory_order_acquire)) % 2 != 0;
+}
+
+int RankRecord::restarts() const noexcept {
+  return static_cast<int>(core::upper_half(layout_->ended.load(std::memory_order_acquire)) / 2);
 }
 
 std::optional<StartedProcess> RankRecord::process() const {
@@ -230,7 +240,7 @@ std::optional<StartedProcess> RankRecord::process() const {
   StartedProcess process{static_cast<int>(core::upper_half(started)) - 1, core::lower_half(started), false,
                          std::nullopt};
   const std::uint64_t ended = layout_->ended.load(std::memory_order_acquire);
-  if (ended != 0)
+  if (core::upper_half(ended) % 2 != 0)
     process.wait_status = static_cast<int>(core::lower_half(ended));
   else
     process.stopped = core::ProcessId(process.pid, 0).stopped();

@@ -23,7 +23,7 @@
 namespace col::core {
 
 inline constexpr std::uint64_t kPageMagic = 0x656761706c6f6321;  // "!colpage" in memory order
-inline constexpr std::uint32_t kPageVersion = 9;
+inline constexpr std::uint32_t kPageVersion = 10;
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8, "shared between processes");
@@ -120,13 +120,14 @@ struct alignas(256) RecordLayout {
   Word partner_and_tag;
   Word elements;    // dtype, label, count
   Word seen_alive;  // time at which a process saw the holder alive (CLOCK_MONOTONIC, ms); its pid in the lower 22 bits
-  // Written by the launcher, each once.
+  // Written by the launcher, each once for each process of the place.
   Word started;  // the rank + 1 above 32 bits of pid; 0: the launcher has not said
-  Word ended;    // 1 above 32 bits of wait status; 0: not yet
+  Word ended;    // twice how often another process was started here, + 1 if this one has ended, above its wait status
   Word entries;  // of the ring that are older than the words above: a call that came later is in the ring alone
   Word rounds_and_method;  // round of the plan and how many it has, 16 bits each; reduction and algorithm
   Word bytes_done;
   AtomicText<56> place;
+  Word epoch;  // 1 + RankRecord::epoch(); 0: none
 };
 static_assert(sizeof(RecordLayout) == 256, "no more than its own cache lines");
 

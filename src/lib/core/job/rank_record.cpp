@@ -107,7 +107,10 @@ void RankRecord::join(int rank) {
   } while (!layout_->process.compare_exchange_strong(held, self.word(), std::memory_order_acq_rel,
                                                      std::memory_order_acquire));
   const WriteLock lock(layout_->version);
-  if (!(core::ProcessId::from_word(held) == self)) clear_history();
+  if (!(core::ProcessId::from_word(held) == self)) {
+    clear_history();
+    layout_->epoch.store(0, std::memory_order_release);
+  }
   layout_->entries.store(recorder_->entries.load(std::memory_order_relaxed), std::memory_order_release);
   layout_->sequence.store(0, std::memory_order_release);
   layout_->fingerprint.store(0, std::memory_order_release);
@@ -272,6 +275,23 @@ RankActivity RankRecord::read() const {
 
 int RankRecord::rank() const noexcept {
   return rank_of(layout_->state_and_rank.load(std::memory_order_acquire));
+}
+
+std::int64_t RankRecord::holder() const noexcept {
+  return core::ProcessId::from_word(layout_->process.load(std::memory_order_acquire)).pid();
+}
+
+void RankRecord::enter_epoch(std::uint64_t epoch) noexcept {
+  layout_->epoch.store(epoch + 1, std::memory_order_release);
+}
+
+void RankRecord::leave_epochs() noexcept {
+  layout_->epoch.store(0, std::memory_order_release);
+}
+
+std::optional<std::uint64_t> RankRecord::epoch() const noexcept {
+  const std::uint64_t word = layout_->epoch.load(std::memory_order_acquire);
+  return word > 0 ? std::optional(word - 1) : std::nullopt;
 }
 
 bool RankRecord::lost() const {

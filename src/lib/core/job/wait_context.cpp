@@ -145,6 +145,7 @@ void WaitContext::hurry() noexcept {
 
 Duration WaitContext::slice() noexcept {
   start();
+  if (sleeps_) return deadline_.remaining();
   Duration slice = std::min(core::Background::any() ? kBusySlice : kLongestSlice, deadline_.remaining());
   if (observer_ != nullptr) slice = std::min<Duration>(slice, next_slow_ - Deadline::Clock::now());
   return std::max(slice, Duration::zero());

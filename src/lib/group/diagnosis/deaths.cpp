@@ -19,6 +19,7 @@ std::optional<Error> Diagnosis::lost_peer(bool needed_alone) const {
   const auto& control = surroundings_.control;
   for (int i = 0; control && i < control->local_ranks(); ++i) {
     const RankRecord& record = control->record(i);
+    if (const PeerInfo* const replaced = replaced_member(record)) return taken_place(*replaced, record.holder());
     if (!record.lost()) continue;
     const RankActivity gone = record.read();
     const int member = surroundings_.rank_of(gone.rank);
@@ -35,6 +36,24 @@ std::optional<Error> Diagnosis::lost_peer(bool needed_alone) const {
         surroundings_.group, rank, named.rank);
   }
   return std::nullopt;
+}
+
+// The member whose place another process has taken: it has ended, and its record is not there to say so. Null: none.
+const PeerInfo* Diagnosis::replaced_member(const RankRecord& record) const {
+  const int member = record.restarts() > 0 ? surroundings_.rank_of(record.rank()) : -1;
+  if (member < 0) return nullptr;
+  const PeerInfo& peer = surroundings_.peers[static_cast<std::size_t>(member)];
+  const std::int64_t holder = record.holder();
+  return peer.pid > 0 && holder > 0 && peer.pid != holder ? &peer : nullptr;
+}
+
+Error Diagnosis::taken_place(const PeerInfo& member, std::int64_t holder) const {
+  return Error(
+      ErrorCode::peer_lost,
+      fmt::format("rank {} (pid {}) has ended without col::finalize(), and process {} has taken its place; its "
+                  "own output and exit code say why",
+                  member.rank, member.pid, holder),
+      surroundings_.group, member.rank, member.global_rank);
 }
 
 // A rank that ended because it had lost another one has said which. In a circle, `gone` is as good as any.

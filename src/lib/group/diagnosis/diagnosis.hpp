@@ -203,6 +203,8 @@ class Diagnosis final : public WaitObserver {
   void throw_judged(const Operation& own, const std::map<int, std::string>& posted, bool last_chance);
   std::optional<Error> abort_cause() const;
   std::optional<Error> lost_peer(bool needed_alone) const;
+  const PeerInfo* replaced_member(const RankRecord& record) const;
+  Error taken_place(const PeerInfo& member, std::int64_t holder) const;
   RankActivity first_to_end(const RankActivity& gone) const;
   bool is_needed(const RankRecord& record, const RankActivity& gone) const;
   bool has_done_its_part(const RankRecord& record, const RankActivity& gone, const Operation& operation) const;

@@ -408,8 +408,10 @@ Member announcement(const JoinRequest& request) {
   return describe_self(request, wanted_backend(request.spec));
 }
 
-GroupRecord await_record(Store& job_scope, std::string_view group, const Deadline& deadline, const ContextSpec& spec) {
+GroupRecord await_record(Store& job_scope, std::string_view group, const Deadline& deadline, const ContextSpec& spec,
+                         bool sleeps) {
   WaitContext wait(deadline, spec.control.get(), nullptr, nullptr, &spec.interrupt);
+  if (sleeps) wait.sleep_until_told();
   try {
     job_scope.wait(record_key(group), wait);
   } catch (const Error& error) {

@@ -60,8 +60,9 @@ bool share_loopback(const std::vector<PeerInfo>& peers);
 std::shared_ptr<Store> job_scope(const ContextSpec& spec);
 
 // The record of the group, by which one that is to join finds it. Waits until it has been made. Errors: timeout, those
-// of the store, and what the interrupt throws.
-GroupRecord await_record(Store& job_scope, std::string_view group, const Deadline& deadline, const ContextSpec& spec);
+// of the store, and what the interrupt throws. `sleeps`: until somebody writes it (WaitContext::sleep_until_told).
+GroupRecord await_record(Store& job_scope, std::string_view group, const Deadline& deadline, const ContextSpec& spec,
+                         bool sleeps = false);
 
 // The part of it where the ranks of a group meet. `job`: as by job_name().
 std::shared_ptr<Store> meeting_place(const std::shared_ptr<Store>& store, std::string_view job, std::string_view group);

@@ -187,6 +187,7 @@ void Renewer::act(const ChangeAction& action) {
                            group_.epoch.group, ranks_text(numbers));
   }
   if (const auto* one = std::get_if<Erase>(&action)) return erase(one->words);
+  stages_.open = Deadline::Clock::now() - began_;
   end_ = std::get<Finish>(action);
 }
 
@@ -250,10 +251,17 @@ void Renewer::connect(const RecordPtr& record) {
     hear(keys_.look({}, false, wait));
     if (!to_do_.empty()) throw LooksAgain();
   };
+  const auto lap = [this] {
+    const auto now = Deadline::Clock::now();
+    return now - std::exchange(began_, now);
+  };
+  stages_.roll_call += stages_.connect + std::exchange(stages_.open, {}) + lap();  // of records that became void, too
+  stages_.connect = {};
   end_group(true);  // all have come, so nobody is on the way out of a call
   end_derived(true);
   try {
     group_.connect(*record, record->number_of(self_), deadline_, look_aside);
+    stages_.connect = lap();
     change_.on_connected(record->epoch);
   } catch (const Error& error) {
     take_interruption();
@@ -317,10 +325,17 @@ void Renewer::sleep() {
   }
   const std::uint64_t version = change_.state().known ? change_.state().known->version() : 0;
   Watch watch(news_heard_, is_slow_);
-  WaitContext wait(next_look(), group_.page, group_.record, &watch, group_.interrupt);
+  WaitContext wait(next_look(), group_.page, group_.record, sleeps() ? nullptr : &watch, group_.interrupt);
+  if (sleeps()) wait.sleep_until_told();
   const EpochKeys::Seen seen = keys_.sleep(version, roll(), change_.leads(), wait);
   for (const Incarnation one : seen.gone) change_.on_lost(one);
   if (seen.value) hear({.value = seen.value});
+}
+
+// Who has died meanwhile is nothing to one that nobody has taken. Its launcher ends it with the job.
+bool Renewer::sleeps() const {
+  const RecordPtr& known = change_.state().known;
+  return group_.sleeps && (!known || known->number_of(self_) < 0 || known->phase == EpochRecord::Phase::void_);
 }
 
 void Renewer::tell_end(Incarnation ended) {

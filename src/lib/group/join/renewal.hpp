@@ -31,6 +31,7 @@ struct Renewed {
   ControlPage* page = nullptr;                     // null if there is none
   RankRecord* record = nullptr;                    // this rank's record in it
   const Interrupt* interrupt = nullptr;
+  bool sleeps = false;  // to join: for as long as it takes, until the others take it
   // End what is in flight in the group, and in the groups that were made from it, by that error. Unless it `is_urgent`,
   // a group that is not broken, and in which this rank has nothing in flight, is left to the ranks that are about to
   // leave a call there.
@@ -39,6 +40,12 @@ struct Renewed {
   // calls `look`, whose exceptions pass through.
   std::function<void(const EpochRecord&, int number, const Deadline&, const std::function<void()>& look)> connect = {};
   std::function<void()> disconnect = {};
+};
+
+// How long a change has taken, one after the other: until the members were decided, until this process had connected to
+// them, and until all had.
+struct Stages {
+  Duration roll_call = {}, connect = {}, open = {};
 };
 
 // The members of a record, as they have said who they are.
@@ -54,6 +61,8 @@ class Renewer {
   // Blocks until the change has ended, by what it returns: at the deadline, plus what the store needs to hear of that.
   // Throws what the interrupt has thrown, when the others have been told.
   Finish run();
+  // Of the record by which it has ended. Requires: run() has returned.
+  Stages stages() const noexcept { return stages_; }
 
  private:
   struct LooksAgain {};  // ends a wait
@@ -74,6 +83,7 @@ class Renewer {
   void hear(const EpochKeys::Seen& seen);
   void sleep();
   bool joins() const { return group_.epoch.record == nullptr; }
+  bool sleeps() const;
   bool is_here(const PeerInfo& process) const;
   void look_for_ends();
   void tell_end(Incarnation ended);
@@ -97,7 +107,9 @@ class Renewer {
   std::optional<WriteRegister> written_ = {};  // others are to be rung for it
   std::optional<Finish> end_ = {};
   std::exception_ptr interruption_ = {};
-  std::uint64_t first_round_ = 0, last_round_ = 0;  // in which words of this change may stand
+  Stages stages_ = {};
+  Deadline::Clock::time_point began_ = Deadline::Clock::now();  // the stage
+  std::uint64_t first_round_ = 0, last_round_ = 0;              // in which words of this change may stand
 };
 
 }  // namespace col::group

@@ -72,6 +72,10 @@ struct COL_EXPORT ContextSpec {
   // its whole timeout again. Work::test() waits for no turn, and Work::wait_for() no longer than its budget. The ranks
   // must still make the same calls in the same order.
   bool serialize = false;
+  // A spare (COL_SPARE): a process that is in no group yet. `rank` is then a number that no rank of the job has, which
+  // messages and reports know it by, and local_rank its place on the host. Context::init_group() for "default" is
+  // join_group(), and that waits for as long as it takes.
+  bool is_spare = false;
 
   // Takes COL_* if they are set, else the first complete set of another launcher's variables (docs/environment.md),
   // else a world of one. Throws invalid_argument that names the variable and says what it should be.
@@ -152,10 +156,12 @@ class COL_EXPORT Context {
   // Joins the group. Collective: blocks until all `world_size` ranks have joined, or until the timeout. Checks that the
   // ranks agree on name, world size, backend and job. If they do not, every rank throws mismatch, which names the rank
   // that differs. Errors: already_initialized (the name is taken here, or the rank was started twice),
-  // invalid_argument, unavailable, timeout.
+  // invalid_argument, unavailable, timeout. In a spare, for "default": join_group(), whose group is as the others have
+  // made it.
   Group init_group(const GroupSpec& spec);
   // Joins a group that stands, from outside: waits until its ranks call renew() with room for this process, and returns
-  // the group of the epoch that begins then (<col/renewal.hpp>). Blocks for `timeout` at most (zero: the context's).
+  // the group of the epoch that begins then (<col/renewal.hpp>). Blocks for `timeout` at most (zero: the context's). In
+  // a spare, zero is no limit: it sleeps until the others take it, or the launcher ends it.
   // The context has the store and the job_id of the group's ranks, and a rank that none of them has: a number that is
   // free, or that of a rank that was lost. A group that was made with one rank takes nobody in. Errors: timeout (nobody
   // has made the group, or its ranks did not renew it), already_initialized (this process is in a group of that name),

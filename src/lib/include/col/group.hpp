@@ -614,7 +614,8 @@ struct InitOptions {
 };
 // Joins group "default" with the ranks that the environment gives (from colrun or another launcher: see
 // ContextSpec::from_environment), else as a world of one. A second call returns the same group. In a process that was
-// forked from a rank, not_initialized: see Context::current().
+// forked from a rank, not_initialized: see Context::current(). In a spare of colrun's, join(): it returns when the
+// others have taken this process in by renew(), and Group::epoch() is then not 0.
 COL_EXPORT Group init(const InitOptions& options = {});
 // Context::join_group() of the current context.
 COL_EXPORT Group join(std::string_view group_name = "default", Duration timeout = {});

@@ -199,6 +199,11 @@ class COL_EXPORT RankRecord {
   // state stays if the record already shows a call of another group.
   void end(std::string_view group = {}) noexcept;
   void finish() noexcept;  // the rank left in good order, with no unfinished operation
+  // The epoch of the job's group, "default", that this process is in: from its making, join() or renew() on. It stays
+  // after finish(). None before that, and after a renew() that has left the process out.
+  void enter_epoch(std::uint64_t epoch) noexcept;
+  void leave_epochs() noexcept;
+  std::optional<std::uint64_t> epoch() const noexcept;
 
   // ---- The flight recorder: the last kRecordedCalls operations, which the group layer writes. A call that does not
   // wait is there alone: begin() is for one that does, and read() knows both.
@@ -219,21 +224,24 @@ class COL_EXPORT RankRecord {
   // All groups that it was ever in, but for those whose place another one has taken.
   std::vector<RecordedGroup> groups_ever() const;
 
-  // For the launcher: the process that it has started for a global rank, and how that process ended.
+  // For the launcher: the process that it has started for a global rank, and how that process ended. A further
+  // started() is of a process that takes the place of one that has ended.
   void started(int rank, std::int64_t pid) noexcept;
   void ended(int wait_status) noexcept;
   // Nothing if no launcher has called started(). Reads a file of /proc.
   std::optional<StartedProcess> process() const;
   // Parts of process() that need no file of /proc. started_as(): the rank; -1 if no launcher has called started().
-  // has_ended(): whether wait_status is known.
+  // has_ended(): whether wait_status is known. restarts(): how often started() was called after the first time.
   int started_as() const noexcept;
   bool has_ended() const noexcept;
+  int restarts() const noexcept;
 
   // A consistent snapshot. Retries for at most 20 ms while the writer writes. After that, the writer was stopped or
   // killed in the middle: then `state`, `rank` and the process are still right, and the rest is empty.
   RankActivity read() const;
   // The global rank that read() would name; -1: none has joined. A load of one word, which never waits for a writer.
   int rank() const noexcept;
+  std::int64_t holder() const noexcept;  // the process that read() would name, at the same cost; 0: none
   // True if a process joined, did not call finish(), and is gone: its pid is dead, or belongs to another process now.
   // It trusts another process that has seen it alive a moment ago.
   bool lost() const;
@@ -389,6 +397,12 @@ class COL_EXPORT WaitContext {
   // throws, or timeout. It calls the interrupt once in 50 ms. Cheap if nothing is wrong: one load and one clock read.
   void check();
 
+  // From now on, sleeps end by events alone: a slice() is as long as the deadline allows. For who waits for what may
+  // not come for hours, and is ended from outside. Nothing is looked at meanwhile: not the page, and the interrupt only
+  // when a signal has ended a sleep.
+  void sleep_until_told() noexcept { sleeps_ = true; }
+  bool sleeps_until_told() const noexcept { return sleeps_; }
+
   // For who catches what a wait has thrown, maybe as something else made of it: what the interrupt of the last wait of
   // this thread has thrown, or null. Asked again, it returns null.
   static std::exception_ptr take_interruption() noexcept;
@@ -421,6 +435,7 @@ class COL_EXPORT WaitContext {
 
   bool is_started_ = true;
   bool told_ = false;       // the record says that this rank waits
+  bool sleeps_ = false;     // until told
   std::uint32_t news_ = 0;  // ControlPage::news() at the last check()
   Deadline deadline_;
   ControlPage* page_;

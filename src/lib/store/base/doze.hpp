@@ -8,7 +8,8 @@
 
 namespace col::store {
 
-// Sleeps until `key` is set, or for one slice of `wait`. Throws what the store throws, except a timeout.
+// Sleeps until `key` is set, or for one slice of `wait`. Throws what the store throws, except a timeout. One that
+// sleeps until it is told waits for that key.
 void doze(Store& store, std::string_view key, WaitContext& wait);
 
 }  // namespace col::store

@@ -170,7 +170,7 @@ bool Connection::receive_some(Patience& patience) {
   while (true) {
     // The kernel's own wait saves a call to poll, when there is time for it.
     const Duration slice = patience.slice();
-    const bool blocks = slice >= Patience::kLongestSlice && core::scheduler() == nullptr;
+    const bool blocks = slice == Patience::kLongestSlice && core::scheduler() == nullptr;
     if (blocks || net::wait_for(fd_.get(), POLLIN, slice)) {
       const net::Moved moved = net::receive(fd_.get(), chunk, blocks);
       if (moved.bytes > 0) {
