@@ -176,6 +176,33 @@ void check_output(const Values& values, const JobSpec& spec, std::optional<int> 
                      said(values, "--output"), output.file_pattern, one_node ? "" : " (or %h and %l)");
 }
 
+// Jobs whose ranks go on in epochs.
+void check_epochs(const Values& values, const JobSpec& spec) {
+  const launch::LifecycleSpec& life = spec.lifecycle;
+  const std::string& option = said(values, life.is_elastic() ? "--elastic" : "--spares");
+  if (spec.programs.size() > 1)
+    throw UsageError("{} is for one program: nobody knows which of several a process would have to be; start one",
+                     option);
+  if (spec.environment.mpi_names)
+    throw UsageError("{} and {} do not go together: MPI has no name for a process that has no rank yet; leave one out",
+                     option, said(values, "--compat"));
+  if (!life.is_elastic()) {
+    if (life.max_restarts > 0)
+      throw UsageError("{} starts all ranks again, and {} lets them go on; for single ranks, add --elastic MIN:MAX",
+                       said(values, "--max-restarts"), option);
+    return;
+  }
+  if (spec.nodes.max_nodes > 1 || spec.nodes.hosts.size() > 1)
+    throw UsageError(
+        "{} is for one node so far; on several, {} N gives each node processes that can take the place of a "
+        "rank",
+        option, "--spares");
+  const int ranks = spec.local_ranks();
+  if (ranks < life.min_ranks || ranks > life.max_ranks)
+    throw UsageError("{} {}:{} does not have the {} {} that the job begins with in it; change it, or -n", option,
+                     life.min_ranks, life.max_ranks, ranks, ranks == 1 ? "rank" : "ranks");
+}
+
 void check_rest(const Values& values, const JobSpec& spec) {
   using To = launch::BindingSpec::To;
   if (values.has("--debug-ranks") && !values.has("--debugger"))
@@ -187,12 +214,19 @@ void check_rest(const Values& values, const JobSpec& spec) {
         spec.binding.to == To::list   ? "are bound by a list"
         : spec.binding.to == To::none ? "are not bound"
                                       : "get equal shares");
+  if (spec.lifecycle.has_epochs()) return check_epochs(values, spec);
   if (spec.lifecycle.keep_going && spec.lifecycle.max_restarts > 0)
     throw UsageError("{} lets the others run on when a rank fails, {} starts all of them again; give one of them",
                      said(values, "--keep-going"), said(values, "--max-restarts"));
+}
+
+void check_number_of_ranks(const JobSpec& spec) {
   if (spec.local_ranks() > launch::kMaxRanks)
     throw UsageError("the programs have {} ranks together, and one node may have {}; ask for fewer with -n",
                      spec.local_ranks(), launch::kMaxRanks);
+  if (spec.local_places() > launch::kMaxRanks)
+    throw UsageError("{} ranks and {} spares are more than one node may have ({}); ask for fewer", spec.local_ranks(),
+                     spec.lifecycle.spares, launch::kMaxRanks);
 }
 
 }  // namespace
@@ -200,7 +234,13 @@ void check_rest(const Values& values, const JobSpec& spec) {
 void check_conflicts(const Values& values, const Surroundings& surroundings, const JobSpec& spec) {
   check_nodes(values, surroundings, spec);
   check_rest(values, spec);
+  check_number_of_ranks(spec);
   const std::optional<int> world = world_size(spec, surroundings);
+  if (world == 1 && spec.lifecycle.has_epochs())
+    throw UsageError(
+        "{} needs a job of two ranks or more: one alone has nobody who goes on without it; start more "
+        "with -n",
+        said(values, spec.lifecycle.is_elastic() ? "--elastic" : "--spares"));
   check_output(values, spec, world);
   if (world) check_ranks(values, spec, *world);
 }

@@ -106,6 +106,7 @@ std::string read_removal(Word& option, Word& text) {
 // Who a rank is, colrun alone can know.
 constexpr std::string_view kOwn[] = {
     "COL_RANK",
+    "COL_SPARE",
     "COL_WORLD_SIZE",
     "COL_LOCAL_RANK",
     "COL_LOCAL_WORLD_SIZE",
@@ -116,6 +117,7 @@ constexpr std::string_view kOwn[] = {
     "COL_RESTART_COUNT",
     "COL_ERROR_FILE",
     "COL_TRACE_DIRECTORY",
+    "COL_EPOCH_FILE",
     "COL_STORE",
     "COL_STORE_TOKEN",
     "RANK",
@@ -257,6 +259,15 @@ Rows lifecycle_rows(launch::JobSpec& job) {
   using launch::ExitPolicy;
   constexpr std::string_view kGroup = "Beginning and end";
   launch::LifecycleSpec& life = job.lifecycle;
+  const auto set_spares = [&](Word& option, Word& text) {
+    life.spares = number_between(0, launch::kMaxRanks)(option, text);
+    life.keep_going = life.keep_going || life.spares > 0;
+  };
+  const auto set_elastic = [&](Word& option, Word& text) {
+    const auto read = parsed_by(launch::parse_node_counts, "MIN:MAX, two numbers of ranks such as 2:8");
+    std::tie(life.min_ranks, life.max_ranks) = read(option, text);
+    life.keep_going = true;
+  };
   return {
       {kGroup, "--timeout", "TIME", "end the job after 90, 90s, 5m or 1h; exit code 124",
        into(life.timeout, time_from(kShortest))},
@@ -271,6 +282,10 @@ Rows lifecycle_rows(launch::JobSpec& job) {
       {kGroup, "--max-restarts", "N", "when a rank fails, start all again, up to N times",
        into(life.max_restarts, number_between(0, 1'000'000))},
       {kGroup, "--keep-going", "", "a rank that fails does not end the others", becomes(life.keep_going, true), kAll},
+      {kGroup, "--spares", "N", "N processes more on each node: they wait for renew() to take them in", set_spares,
+       kAll},
+      {kGroup, "--elastic", "MIN:MAX", "start lost ranks again, each --max-restarts times, for renew()", set_elastic,
+       kAll},
       {kGroup, "--exit-policy", "WHOSE", "exit code: of the first rank to fail, max, or rank0",
        into(life.exit_policy,
             one_of<ExitPolicy>({{"first", ExitPolicy::first}, {"max", ExitPolicy::max}, {"rank0", ExitPolicy::rank0}})),

@@ -23,7 +23,7 @@ int files_of_ranks(const JobSpec& spec, int ranks) {
 }  // namespace
 
 Needs needs_of(const JobSpec& spec, const Rendezvous& meeting) {
-  const int ranks = spec.local_ranks();
+  const int ranks = spec.local_places();
   const auto hosts = static_cast<int>(meeting.remotes.size());
   int world = ranks, most_elsewhere = 0;
   for (const HostSpec& host : meeting.remotes) {

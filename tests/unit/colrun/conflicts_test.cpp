@@ -108,3 +108,24 @@ TEST_CASE("conflicts: the rest", "[colrun]") {
   CHECK_THAT(complaint("-n 4000 a : -n 97 b"),
              Contains("the programs have 4097 ranks together, and one node may have 4096"));
 }
+
+TEST_CASE("conflicts: jobs whose ranks go on in epochs", "[colrun]") {
+  CHECK(complaint("-n 2 --spares 1 p").empty());
+  CHECK(complaint("-n 2 --spares 1 --keep-going p").empty());
+  CHECK(complaint("-n 4 --elastic 2:4 --max-restarts 3 --spares 1 p").empty());
+  CHECK(complaint("-n 1 --spares 0 p").empty());
+  CHECK_THAT(complaint("-n 1 --spares 1 p"), Contains("--spares needs a job of two ranks or more"));
+  CHECK_THAT(complaint("-n 1 --elastic 1:2 p"), Contains("--elastic needs a job of two ranks or more"));
+  CHECK_THAT(complaint("-n 2 --spares 1 --max-restarts 2 p"),
+             Contains("--max-restarts starts all ranks again, and --spares lets them go on; for single ranks, add "
+                      "--elastic MIN:MAX"));
+  CHECK_THAT(complaint("-n 2 --spares 1 --compat mpi p"), Contains("--spares and --compat do not go together"));
+  CHECK_THAT(complaint("-n 1 --spares 1 a : -n 2 b"), Contains("--spares is for one program"));
+  CHECK_THAT(complaint("-n 4 --elastic 5:8 p"), Contains("--elastic 5:8 does not have the 4 ranks"));
+  CHECK_THAT(complaint("-n 4 --elastic 2:3 p"), Contains("--elastic 2:3 does not have the 4 ranks"));
+  CHECK_THAT(complaint("-n 4 --elastic 3:2 p"), Contains("--elastic takes MIN:MAX"));
+  CHECK_THAT(complaint("-n 2 --elastic 1:2 --nnodes 2 --rdzv-endpoint h:1 p"), Contains("--elastic is for one node"));
+  CHECK(complaint("-n 2 --spares 1 --nnodes 2 --rdzv-endpoint h:1 p").empty());
+  CHECK_THAT(complaint("-n 4000 --spares 200 p"),
+             Contains("4000 ranks and 200 spares are more than one node may have"));
+}

@@ -400,3 +400,19 @@ TEST_CASE("injector: a slowed rank runs for its part of each period, and is anno
   injector.on_ended(0);
   CHECK_FALSE(injector.deadline());
 }
+
+TEST_CASE("ending: those that nobody can take in any more are ended, and nobody is to blame", "[launch]") {
+  Ending ending(kRules);
+  ending.on_over(kStart);
+  CHECK(ending.due(kStart) == SIGTERM);
+  CHECK((ending.cause() == EndCause::none && !ending.is_ending() && ending.culprit() == -1));
+  ending.on_over(kStart);  // told once
+  CHECK(ending.due(kStart) == 0);
+  CHECK(ending.due(kStart + kGrace) == SIGKILL);
+  // A job that is ending ends them with it.
+  Ending failed(kRules);
+  failed.on_failure({.rank = 0, .others_may_notice = true}, kStart);
+  failed.on_over(kStart);
+  CHECK(failed.due(kStart) == 0);
+  CHECK(failed.due(kStart + Ending::kSettle) == SIGTERM);
+}

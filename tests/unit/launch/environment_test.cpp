@@ -274,3 +274,40 @@ TEST_CASE("rank pattern: what is none is refused with the reason", "[launch]") {
   CHECK(why_no_pattern("%q/%r")->starts_with("%q is not known; there are %r (rank), "));
   CHECK(why_no_pattern("%r%") == "it ends with a single %; write %% for a percent sign");
 }
+
+TEST_CASE("environment: a spare, and one in the place of a lost rank, have a number and no rank", "[launch]") {
+  Scene scene;
+  scene.spec.lifecycle.spares = 2;
+  scene.spec.programs.front().environment = {"ROLE=worker"};
+  scene.assignment = {.node_rank = 1, .nodes = 3, .first_rank = 4, .local_ranks = 4, .world_size = 12, .job_id = "job"};
+  const auto of = [&](int place, bool joins) {
+    const char* const inherited[] = {"RANK=3", "COL_SPARE=9", "COL_RANK=3", nullptr};
+    Environment environment(
+        inherited,
+        {.spec = scene.spec, .assignment = scene.assignment, .directory = JobDirectory("job"), .host = "ada"});
+    Found found;
+    for (const char* entry : environment.of_rank(place, -1, joins)) {
+      if (entry == nullptr) break;
+      const std::string text = entry;
+      found.emplace(text.substr(0, text.find('=')), text.substr(text.find('=') + 1));
+    }
+    return found;
+  };
+  const Found rank = of(2, false), again = of(2, true), spare = of(5, true);
+  for (const char* const name : {"COL_RANK", "RANK", "ROLE_RANK"}) {
+    CHECK(value(rank, name) == "6");
+    CHECK(value(again, name) == "(unset)");
+    CHECK(value(spare, name) == "(unset)");
+  }
+  CHECK(value(rank, "COL_SPARE") == "(unset)");
+  CHECK(value(again, "COL_SPARE") == "6");
+  CHECK(value(spare, "COL_SPARE") == "16");  // 12 ranks, then one of each of three nodes, then this node's second
+  for (const Found& found : {rank, again, spare}) {
+    CHECK(value(found, "COL_WORLD_SIZE") == "12");
+    CHECK(value(found, "ROLE") == "worker");
+    CHECK(value(found, "COL_EPOCH_FILE") == JobDirectory("job").epochs());
+  }
+  CHECK(value(again, "COL_LOCAL_RANK") == "2");
+  CHECK(value(spare, "LOCAL_RANK") == "5");
+  CHECK(value(Scene{}.of(0), "COL_EPOCH_FILE") == "(unset)");
+}

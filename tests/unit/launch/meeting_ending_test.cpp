@@ -415,6 +415,27 @@ TEST_CASE("meeting: processes that survived are counted on all nodes", "[launch]
   CHECK(probe.done(0).processes_left == 6);
 }
 
+TEST_CASE("meeting: where ranks go on in epochs, those of the last one decide the exit code", "[launch]") {
+  for (const int last : {0, 5}) {
+    MeetingSpec spec = nodes(2, 2);
+    spec.keep_going = spec.has_epochs = true;
+    MeetingProbe probe(spec);
+    probe.come(0);
+    probe.come(1);
+    probe.fail(0, 1);
+    json first = story_of(0, 0, {0, 3}), second = story_of(1, 2, {last, 7});
+    first["ranks"][0]["epoch"] = second["ranks"][0]["epoch"] = 2;
+    first["ranks"][1]["epoch"] = 1;  // it was lost before
+    second["ranks"][1]["spare"] = true;
+    probe.say(0, {{"say", "ended"}, {"story", first}});
+    probe.say(1, {{"say", "ended"}, {"story", second}});
+    const JobResult result = probe.done(0).result;
+    CHECK(result.exit_code == last);
+    CHECK(result.cause == (last == 0 ? EndCause::none : EndCause::rank_failed));
+    CHECK(result.culprit == (last == 0 ? -1 : 2));
+  }
+}
+
 TEST_CASE("meeting: with keep-going a failure ends nobody, and still decides the exit code", "[launch]") {
   MeetingSpec spec = nodes(2, 2);
   spec.keep_going = true;

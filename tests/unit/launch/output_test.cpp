@@ -251,7 +251,7 @@ TEST_CASE("output files: a rank writes to its own files itself when nothing is t
   write_all(rank.err_fd(), "one\ntwo\n");
   CHECK(content_of(folder / "a//03.out") == std::string("\0\xff out", 6));
   CHECK(content_of(folder / "a//03.err") == "one\ntwo\n");
-  CHECK(job.output.last_stderr(0) == Lines{"one", "two"});
+  CHECK(job.output.last_stderr(3) == Lines{"one", "two"});
   CHECK(job.output.all_ended());
   CHECK_FALSE(has_something(job.console.read.get()));
 }
@@ -268,7 +268,7 @@ TEST_CASE("output files: with labels or timestamps they are in the files", "[lau
   job.run();
   CHECK(content_of(folder / "1.out") == "<1> one\n<1> two\n");
   CHECK(content_of(folder / "1.err") == "<1> error\n");
-  CHECK(job.output.last_stderr(0) == Lines{"error"});
+  CHECK(job.output.last_stderr(1) == Lines{"error"});
 }
 
 TEST_CASE("output files: a new job empties them, a restart appends to them", "[launch]") {

@@ -41,9 +41,16 @@ struct Assignment {
   std::vector<int> ranks_of_nodes = {};  // empty: there is one node
 };
 
-// The pattern values of one of its ranks, on this host.
+// The number in the job of a place of this node: its rank or, of one behind the ranks, a number that no rank has.
+inline int number_of(const Assignment& assignment, int place) {
+  const int behind = place - assignment.local_ranks;
+  if (behind < 0) return assignment.first_rank + place;
+  return assignment.world_size + assignment.node_rank + behind * assignment.nodes;
+}
+
+// The pattern values of one of its places, on this host.
 inline RankNames names_of(const Assignment& assignment, int local_rank, const std::string& host) {
-  return {.rank = assignment.first_rank + local_rank,
+  return {.rank = number_of(assignment, local_rank),
           .local_rank = local_rank,
           .node_rank = assignment.node_rank,
           .world_size = assignment.world_size,

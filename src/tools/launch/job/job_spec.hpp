@@ -119,17 +119,30 @@ struct LifecycleSpec {
   int max_restarts = 0;
   bool keep_going = false;  // a rank that fails does not end the others
   ExitPolicy exit_policy = ExitPolicy::first;
+  int spares = 0;     // processes of each node that sleep until the ranks take them in; implies keep_going
+  int min_ranks = 0;  // --elastic MIN:MAX, which implies keep_going; 0: not given
+  int max_ranks = 0;
+
+  bool is_elastic() const { return min_ranks > 0; }
+  // The ranks go on in epochs: without those that are lost, and with others in their places.
+  bool has_epochs() const { return spares > 0 || is_elastic(); }
+  // Of all ranks. In a job with epochs, single places are started again.
+  int restarts_of_all() const { return has_epochs() ? 0 : max_restarts; }
 };
 
 template <class Visit>
 void fields(LifecycleSpec& lifecycle, Visit& visit) {
-  auto& [timeout, start_timeout, exit_timeout, grace, term_grace, max_restarts, keep_going, exit_policy] = lifecycle;
+  auto& [timeout, start_timeout, exit_timeout, grace, term_grace, max_restarts, keep_going, exit_policy, spares,
+         min_ranks, max_ranks] = lifecycle;
   visit("timeout_ms", timeout);
   visit("exit_timeout_ms", exit_timeout);
   visit("grace_ms", grace);
   visit("term_grace_ms", term_grace);
   visit("max_restarts", max_restarts);
   visit("keep_going", keep_going);
+  visit("spares", spares);
+  visit("min_ranks", min_ranks);
+  visit("max_ranks", max_ranks);
   core::stays(start_timeout, exit_policy);  // the meeting's
 }
 
@@ -258,6 +271,8 @@ struct JobSpec {
     for (const Program& program : programs) sum += program.ranks;
     return sum;
   }
+  // Places of processes: of the ranks and, behind them, of the spares.
+  int local_places() const { return local_ranks() > 0 ? local_ranks() + lifecycle.spares : 0; }
 };
 
 template <class Visit>

@@ -19,6 +19,7 @@
 #include "core/clock/clock.hpp"
 #include "launch/processes/signals.hpp"
 #include "launch/report/compare_hosts.hpp"
+#include "launch/report/rank_words.hpp"
 #include "launch/report/report_json.hpp"
 
 namespace col::launch {
@@ -519,6 +520,12 @@ void Meeting::decide(Time now) {
   if (failure != nullptr && restarts_ < spec_.max_restarts) {
     ++restarts_;
     return gather_again(failure->what, now);
+  }
+  if (spec_.has_epochs) {
+    if (const RankStory* const rank = failure_that_counts(stories_, spec_.exit_policy))
+      result = {
+          .exit_code = exit_code_of(rank->status), .cause = EndCause::rank_failed, .culprit = rank->rank, .error = {}};
+    return finish(result);
   }
   if (failure != nullptr) {
     result.cause = EndCause::rank_failed;

@@ -48,6 +48,7 @@ struct MeetingSpec {
   int max_restarts = 0;
   bool others_may_come = true;  // in place of a lost node; false if this launcher starts all of them itself
   bool keep_going = false;      // a failed rank does not end the others
+  bool has_epochs = false;      // the ranks of the last epoch decide how the job has ended
   ExitPolicy exit_policy = ExitPolicy::first;
 };
 

@@ -56,8 +56,9 @@ class Output {
   // `spec` must outlive it.
   Output(Events& events, const Wiring& wiring, const OutputSpec& spec);
 
-  // Makes the rank's output. Throws LaunchError (125) if a file cannot be opened or the system has no more descriptors.
-  // `takes_input`: it reads our input, so with a pseudo-terminal it has a keyboard.
+  // Makes the rank's output; another process may have had its place before. Throws LaunchError (125) if a file cannot
+  // be opened or the system has no more descriptors. `takes_input`: it reads our input, so with a pseudo-terminal it
+  // has a keyboard.
   ChildStreams add_rank(const RankNames& names, bool takes_input);
   // Adds the output of another node's launcher to the console: complete lines that already have labels.
   void add_raw(Stream stream, tools::UniqueFd read_end);
@@ -85,10 +86,10 @@ class Output {
   void give_up_pipes(Time now);
   void drop_unwritten();
 
-  // The last lines of the stderr of a rank (or of all its output, if stdout and stderr are joined). Ranks are in the
-  // order of add_rank(). The bytes are unchanged: they need not be UTF-8.
-  std::vector<std::string> last_stderr(std::size_t rank) const;
-  // Before a restart: gives up the ranks' pipes and forgets the ranks. add_rank() counts from 0 again.
+  // The last lines of the stderr of a rank (or of all its output, if stdout and stderr are joined). Ranks are known
+  // by their places. The bytes are unchanged: they need not be UTF-8.
+  std::vector<std::string> last_stderr(std::size_t place) const;
+  // Before a restart: gives up the ranks' pipes and forgets the ranks.
   void forget_ranks(Time now);
 
   // errno of a write that failed permanently (EPIPE: the reader is gone); 0 if there is none.

@@ -87,7 +87,9 @@ bool Output::shows(int rank) const {
 }
 
 ChildStreams Output::add_rank(const RankNames& names, bool takes_input) {
-  ranks_.push_back({.tail = LineTail(tail_bytes(wiring_.ranks))});
+  const auto place = static_cast<std::size_t>(names.local_rank);
+  while (ranks_.size() <= place) ranks_.push_back({.tail = LineTail(tail_bytes(wiring_.ranks))});
+  ranks_[place] = {.tail = LineTail(tail_bytes(wiring_.ranks))};
   return spec_.pty ? connect_terminal(names, takes_input) : connect_pipes(names);
 }
 
@@ -98,7 +100,7 @@ ChildStreams Output::connect_terminal(const RankNames& names, bool takes_input) 
   if (takes_input) streams.keyboard = duplicate(pty.master.get());
   add_pipe({.fd = std::move(pty.master),
             .routes = routes_of(names, Stream::out, file_of(names, Stream::out)),
-            .tail = static_cast<int>(ranks_.size()) - 1,
+            .tail = names.local_rank,
             .is_terminal = true});
   copy_window_size();
   return streams;
@@ -126,9 +128,7 @@ UniqueFd Output::connect(const RankNames& names, Stream stream, const std::strin
     if (nothing) return nothing;
   }
   PipeEnds pipe = make_output_pipe();
-  add_pipe({.fd = std::move(pipe.read),
-            .routes = std::move(routes),
-            .tail = keep_tail ? static_cast<int>(ranks_.size()) - 1 : -1});
+  add_pipe({.fd = std::move(pipe.read), .routes = std::move(routes), .tail = keep_tail ? names.local_rank : -1});
   return std::move(pipe.write);
 }
 
@@ -136,8 +136,9 @@ UniqueFd Output::open_directly(const RankNames& names, const std::string& path, 
   OutputFiles::File file = files_.open(path, names.restart > 0);
   ::fcntl(file.fd.get(), F_SETFL, O_APPEND);  // blocking, as a program expects it
   if (keep_tail) {
-    ranks_.back().stderr_file = path;
-    ranks_.back().stderr_start = file.size;
+    RankOutput& rank = ranks_[static_cast<std::size_t>(names.local_rank)];
+    rank.stderr_file = path;
+    rank.stderr_start = file.size;
   }
   return std::move(file.fd);
 }
@@ -197,8 +198,8 @@ void Output::add_pipe(Pipe pipe) {
   }
 }
 
-std::vector<std::string> Output::last_stderr(std::size_t rank) const {
-  const RankOutput& output = ranks_[rank];
+std::vector<std::string> Output::last_stderr(std::size_t place) const {
+  const RankOutput& output = ranks_[place];
   if (output.stderr_file.empty()) return output.tail.lines();
   return last_lines_of_file(output.stderr_file, output.stderr_start);
 }

@@ -206,7 +206,7 @@ Placement place_ranks(const JobSpec& spec, const std::function<int(int)>& thread
   std::vector<int> device_nodes;
   if (spec.binding.gpus_per_rank > 0) {
     const std::vector<Gpu> gpus = find_gpus();
-    placement.gpus = assign_gpus(visible_of(gpus), spec.binding.gpus_per_rank, ranks);
+    placement.gpus = assign_gpus(visible_of(gpus), spec.binding.gpus_per_rank, spec.local_places());
     device_nodes = nodes_of_devices(placement.gpus, gpus);
   }
   Binding& binding = placement.binding;

@@ -48,8 +48,8 @@ class CpuMask {
 struct Placement {
   Topology topology = {};  // empty if nothing is bound
   Binding binding = {};
-  std::vector<CpuMask> masks = {};        // by local rank; empty: nothing is bound
-  std::vector<std::string> gpus = {};     // values of CUDA_VISIBLE_DEVICES by local rank; empty: not changed
+  std::vector<CpuMask> masks = {};     // by local rank, without spares; empty: nothing is bound
+  std::vector<std::string> gpus = {};  // values of CUDA_VISIBLE_DEVICES by local rank, spares too; empty: not changed
   std::vector<std::string> notices = {};  // for the user
   CoreLocks locks{};                      // of the cores that ranks are bound to
 };

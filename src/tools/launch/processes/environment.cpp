@@ -14,14 +14,14 @@ namespace col::launch {
 namespace {
 
 constexpr std::array<std::string_view, 4> kForeignPrefixes = {"PMI_", "PMIX_", "OMPI_COMM_", "MV2_COMM_"};
-constexpr std::array<std::string_view, 20> kForeignNames = {
+constexpr std::array<std::string_view, 22> kForeignNames = {
     "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_GTIDS",
     "SLURM_TASK_PID", "PALS_RANKID", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE", "FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID",
     "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK",
     // What nodes meet with is not for ranks.
     "COL_RDZV_TOKEN", "COL_RDZV_TOKEN_FILE", "COL_STORE_TOKEN", "COL_STORE_TOKEN_FILE",
-    // A job that a rank starts has calls of its own.
-    "COL_TRACE_DIRECTORY"};
+    // A job that a rank starts has calls and epochs of its own, and its ranks are no spares.
+    "COL_TRACE_DIRECTORY", "COL_EPOCH_FILE", "COL_SPARE"};
 
 bool is_foreign(std::string_view name) {
   return std::ranges::any_of(kForeignPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); }) ||
@@ -96,20 +96,23 @@ std::vector<std::string> job_variables(const Assignment& job, const JobDirectory
     variables.push_back("COL_TRACE_DIRECTORY=" + directory.trace());
     variables.push_back(fmt::format("COL_TRACE_LIMIT={}", spec.inspect.trace_bytes));
   }
+  if (spec.lifecycle.has_epochs()) variables.push_back("COL_EPOCH_FILE=" + directory.epochs());
   if (!job.store_token.empty()) variables.push_back("COL_STORE_TOKEN=" + job.store_token);
   return variables;
 }
 
-std::vector<std::string> rank_variables(const Assignment& job, int local_rank, const JobDirectory& directory) {
-  const auto rank = std::to_string(job.first_rank + local_rank);
-  const auto local = std::to_string(local_rank);
-  return {"COL_RANK=" + rank,
-          "COL_LOCAL_RANK=" + local,
-          "COL_ERROR_FILE=" + directory.error_file(local_rank),
-          "RANK=" + rank,
-          "LOCAL_RANK=" + local,
-          "ROLE_RANK=" + rank,
-          "TORCHELASTIC_ERROR_FILE=" + directory.torch_error_file(local_rank)};
+// One that `joins` has no rank: nobody knows yet which it will be.
+std::vector<std::string> rank_variables(const Assignment& job, int place, const JobDirectory& directory, bool joins) {
+  const auto number = std::to_string(number_of(job, place));
+  const auto local = std::to_string(place);
+  std::vector<std::string> variables = {"COL_LOCAL_RANK=" + local, "COL_ERROR_FILE=" + directory.error_file(place),
+                                        "LOCAL_RANK=" + local,
+                                        "TORCHELASTIC_ERROR_FILE=" + directory.torch_error_file(place)};
+  for (const char* const name : {"COL_RANK", "RANK", "ROLE_RANK"}) {
+    if (!joins) variables.push_back(fmt::format("{}={}", name, number));
+  }
+  if (joins) variables.push_back("COL_SPARE=" + number);
+  return variables;
 }
 
 std::vector<std::string> mpi_variables(const Assignment& job, int local_rank) {
@@ -182,7 +185,7 @@ Environment::Environment(const char* const* inherited, const EnvironmentParts& p
 
 void Environment::inherit(const char* const* inherited, const Variables& removed) {
   // Names that the launcher sets for each rank alone are not in `shared_` to be replaced there.
-  const Variables own = rank_variables(assignment_, 0, directory_);
+  const Variables own = rank_variables(assignment_, 0, directory_, false);
   std::unordered_set<std::string_view> taken;
   for (const std::string& entry : own) taken.insert(variable_name(entry));
   for (; *inherited != nullptr; ++inherited) {
@@ -193,7 +196,7 @@ void Environment::inherit(const char* const* inherited, const Variables& removed
   }
 }
 
-std::vector<char*> Environment::of_rank(int local_rank, int pmi_fd) {
+std::vector<char*> Environment::of_rank(int local_rank, int pmi_fd, bool joins) {
   const auto index = static_cast<std::size_t>(local_rank);
   own_.clear();
   const RankNames names = names_of(assignment_, local_rank, host_);
@@ -202,13 +205,14 @@ std::vector<char*> Environment::of_rank(int local_rank, int pmi_fd) {
     put(own_, fmt::format("{}={}", name, expand_pattern(std::string_view(entry).substr(name.size() + 1), names)));
   }
   if (index < program_.size()) put_all(own_, of_program_[program_[index]]);
+  if (index >= program_.size() && !of_program_.empty()) put_all(own_, of_program_.front());  // a spare
   if (index < gpus_.size()) put(own_, "CUDA_VISIBLE_DEVICES=" + gpus_[index]);
-  if (mpi_names_) put_all(own_, mpi_variables(assignment_, local_rank));
-  if (mpi_names_ || pmi_) put_all(own_, pmi_variables(assignment_, local_rank));
+  if (mpi_names_ && !joins) put_all(own_, mpi_variables(assignment_, local_rank));
+  if ((mpi_names_ || pmi_) && !joins) put_all(own_, pmi_variables(assignment_, local_rank));
   if (pmi_fd >= 0) put(own_, fmt::format("PMI_FD={}", pmi_fd));
   std::erase_if(
       own_, [&](std::string_view entry) { return std::ranges::find(fixed_, variable_name(entry)) != fixed_.end(); });
-  put_all(own_, rank_variables(assignment_, local_rank, directory_));
+  put_all(own_, rank_variables(assignment_, local_rank, directory_, joins));
   std::vector<char*> pointers;
   pointers.reserve(shared_.size() + own_.size() + 1);
   std::vector<std::string_view> replaced;

@@ -34,8 +34,9 @@ class Environment {
   Environment(const char* const* inherited, const EnvironmentParts& parts);
 
   // The variables of one rank for execve. Valid as long as this object lives, and until the next call.
-  // `pmi_fd`: the rank's socket to the server of PMI; negative: it has none yet.
-  std::vector<char*> of_rank(int local_rank, int pmi_fd = -1);
+  // `pmi_fd`: the rank's socket to the server of PMI; negative: it has none yet. `joins`: a spare, or one in the place
+  // of a rank that was lost: which rank it will be, nobody knows.
+  std::vector<char*> of_rank(int local_rank, int pmi_fd = -1, bool joins = false);
 
   // OMP_NUM_THREADS, if it was set here because the caller had none; 0 if the caller had one.
   int omp_threads() const noexcept { return omp_threads_; }

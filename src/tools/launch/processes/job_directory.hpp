@@ -24,7 +24,8 @@ class JobDirectory {
   const std::string& path() const noexcept { return path_; }
   std::string store() const { return path_ + "/store"; }
   std::string control() const { return path_ + "/" + kControlPage; }
-  std::string trace() const { return path_ + "/trace"; }  // a directory; make_trace()
+  std::string trace() const { return path_ + "/trace"; }    // a directory; make_trace()
+  std::string epochs() const { return path_ + "/epochs"; }  // a file: EpochLog
   std::string error_file(int rank) const;
   std::string torch_error_file(int rank) const;
 

@@ -9,6 +9,7 @@
 
 #include <col/job.hpp>
 
+#include "core/epoch_line.hpp"
 #include "launch/job/job_result.hpp"
 #include "launch/processes/job_directory.hpp"
 #include "launch/report/call_times.hpp"
@@ -41,7 +42,10 @@ struct RankStory {
   std::vector<int> cpus;  // that it was bound to; empty: it was not
   std::string why_not;    // why it was not, though it could have been; empty: nobody asked for it, or it was
   RankStatus status;
-  std::optional<RankError> said;  // from its error file
+  std::optional<std::uint64_t> epoch = {};  // of the job's group, in which it was last; none: it was not in it
+  int restarts = 0;                         // other processes that were started in its place
+  bool is_spare = false;                    // it has slept, and no rank has taken it in
+  std::optional<RankError> said;            // from its error file
   std::optional<RankActivity>
       last;                    // what it was doing in col when the job began to end; nothing when it does not use col
   std::uint64_t seen_ns = 0;   // the time of that, by the clock of RankActivity::since_ns
@@ -51,6 +55,12 @@ struct RankStory {
   CallTimes times;             // empty unless somebody has watched
   std::optional<RankUse> use;  // only for who has asked for it
   std::vector<std::string> last_stderr;  // its last lines, the oldest first; kept for ranks that failed
+};
+
+// An epoch of the job's group after the first, as a rank of this node has told it.
+struct EpochStory {
+  double at = 0;  // seconds from the start of the job
+  core::EpochLine line = {};
 };
 
 // A node that has ranks, and of which nothing is known: it has not answered.
@@ -69,11 +79,12 @@ struct JobStory {
   std::chrono::system_clock::time_point started_at;
   double seconds = 0;
   int nodes = 1;
-  int restarts = 0;                // that were made
-  std::size_t processes_left = 0;  // descendants that SIGKILL did not end
-  JobResult result;                // its cause is `none` while the job runs
-  std::vector<RankStory> ranks;    // by global rank
-  std::vector<SilentNode> silent;  // whose ranks are not in `ranks`; only while the job runs
+  int restarts = 0;                     // that were made
+  std::size_t processes_left = 0;       // descendants that SIGKILL did not end
+  JobResult result;                     // its cause is `none` while the job runs
+  std::vector<RankStory> ranks;         // by global rank
+  std::vector<SilentNode> silent;       // whose ranks are not in `ranks`; only while the job runs
+  std::vector<EpochStory> epochs = {};  // of a job whose ranks go on in epochs
 };
 
 }  // namespace col::launch

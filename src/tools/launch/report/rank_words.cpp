@@ -252,6 +252,27 @@ std::string describe_bytes(std::uint64_t bytes) {
                                    : fmt::format("{:.0f} {}", value, kUnits[unit]);
 }
 
+const RankStory* failure_that_counts(const std::vector<RankStory>& ranks, ExitPolicy policy) {
+  std::uint64_t last = 0;
+  for (const RankStory& rank : ranks) last = std::max(last, rank.epoch.value_or(0));
+  const RankStory* found = nullptr;
+  const auto counts_more = [&](const RankStory& one) {
+    if (found == nullptr) return true;
+    const bool is_own = failed_on_its_own(one.status), is_found_own = failed_on_its_own(found->status);
+    if (is_own != is_found_own) return is_own;
+    if (policy == ExitPolicy::max) return exit_code_of(one.status) > exit_code_of(found->status);
+    const auto end = [](const RankStatus& status) { return status.started + status.seconds; };
+    return end(one.status) < end(found->status);
+  };
+  for (const RankStory& rank : ranks) {
+    if (rank.is_spare || rank.epoch.value_or(0) != last || !rank.status.exited) continue;
+    if (rank.status.wait_status == 0 || rank.status.told_to_end) continue;
+    if (policy == ExitPolicy::rank0 && rank.rank == 0 && !rank.status.collateral) return &rank;
+    if (counts_more(rank)) found = &rank;
+  }
+  return found;
+}
+
 bool failed_on_its_own(const RankStatus& status) {
   return status.exited && status.wait_status != 0 && !status.collateral && !status.told_to_end;
 }

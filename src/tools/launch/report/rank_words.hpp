@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "launch/job/job_result.hpp"
+#include "launch/job/job_spec.hpp"
 #include "launch/report/job_story.hpp"
 
 namespace col::launch {
@@ -37,6 +38,10 @@ std::string name_group(const RankActivity& activity);
 bool is_in_call(const RankStory& rank);
 // The label of its call, or of the last one; empty: it has none.
 std::string label_of(const RankStory& rank);
+
+// In a job whose ranks go on in epochs: the failure of the last epoch's ranks that gives the exit code. Null: they have
+// ended well, whoever was lost before.
+const RankStory* failure_that_counts(const std::vector<RankStory>& ranks, ExitPolicy policy);
 
 // Whether it failed, and neither the launcher nor another rank's failure is the reason.
 bool failed_on_its_own(const RankStatus& status);

@@ -116,7 +116,7 @@ template <typename Predicate>
 std::vector<int> Report::ranks_where(Predicate matches) const {
   std::vector<int> ranks;
   for (const RankStory& rank : story_.ranks) {
-    if (matches(rank)) ranks.push_back(rank.rank);
+    if (!rank.is_spare && matches(rank)) ranks.push_back(rank.rank);
   }
   return ranks;
 }

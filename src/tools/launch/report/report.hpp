@@ -33,6 +33,9 @@ inline constexpr std::size_t kMaxTableRanks = 16;
 // medians and extremes. Empty if no rank has run.
 tools::Part usage_part(const JobStory& story);
 
+// The epochs of a job whose ranks go on in such, with the time of each stage. Empty if there was but the first.
+tools::Part epochs_part(const JobStory& story);
+
 // The stacks alone, as they stand in that report.
 std::vector<std::string> stack_lines(const JobStory& story, const ReportStyle& style = {});
 

@@ -320,8 +320,8 @@ void status_fields(RankStatus& status, Visit& visit) {
 
 template <class Visit>
 void fields(RankStory& story, Visit& visit) {
-  auto& [rank, local_rank, node_rank, host, cpus, why_not, status, said, last, seen_ns, history, burden, stack, times,
-         use, last_stderr] = story;
+  auto& [rank, local_rank, node_rank, host, cpus, why_not, status, epoch, restarts, is_spare, said, last, seen_ns,
+         history, burden, stack, times, use, last_stderr] = story;
   visit("rank", rank, kRank);
   visit("local_rank", local_rank, kRank);
   visit("node_rank", node_rank, kRank);
@@ -329,6 +329,9 @@ void fields(RankStory& story, Visit& visit) {
   visit("cpus", cpus, kCpus);
   visit("not_bound", why_not, core::NullFor<std::string, core::ShortText>{{}, kLine});
   status_fields(status, visit);
+  visit.if_set("epoch", epoch, epoch.value_or(0) > 0);
+  visit.if_set("restarts", restarts, restarts > 0, within(0));
+  visit.if_set("spare", is_spare, is_spare);
   visit("said", said);
   visit("last_call", last);
   visit("seen_ns", seen_ns);
@@ -338,6 +341,12 @@ void fields(RankStory& story, Visit& visit) {
   visit.optional("times", times);
   visit.if_set("use", use, use.has_value());
   visit("last_stderr", last_stderr, kLines);
+}
+
+template <class Visit>
+void fields(EpochStory& epoch, Visit& visit) {
+  visit("at", epoch.at, kSeconds);
+  core::fields(epoch.line, visit);
 }
 
 template <class Visit>
@@ -363,7 +372,7 @@ void fields(Why& found, Visit& visit) {
 template <class Visit>
 void job_fields(JobStory& story, Visit& visit) {
   auto& [tool, job_id, command_line, directory, started_at, seconds, nodes, restarts, processes_left, result, ranks,
-         silent] = story;
+         silent, epochs] = story;
   auto& [exit_code, signal, cause, culprit, error] = result;
   visit.derived("schema", [] { return kJobSchema; });
   visit("tool", tool, kName);
@@ -392,6 +401,7 @@ void job_fields(JobStory& story, Visit& visit) {
   visit("signal_number", signal, within(0, 64));
   visit("error", error, core::NullFor<std::string, core::ShortText>{{}, kLine});
   visit("processes_left", processes_left);
+  visit.if_set("epochs", epochs, !epochs.empty(), core::ShortList<>{kMostRanks});
   visit.if_set("silent_nodes", silent, !silent.empty(), core::ShortList<>{kMostRanks});
 }
 

@@ -121,4 +121,31 @@ tools::Part usage_part(const JobStory& story) {
           .notes = notes_of_unbound(ranks, with_hosts)};
 }
 
+tools::Part epochs_part(const JobStory& story) {
+  if (story.epochs.empty()) return {};
+  const auto names = [](const std::vector<int>& ranks) { return ranks.empty() ? "" : name_ranks(ranks); };
+  tools::Table table{.columns = {{"epoch"},
+                                 {"began"},
+                                 {"ranks", true},
+                                 {"lost"},
+                                 {"left out", false, 1},
+                                 {"new"},
+                                 {"roll call"},
+                                 {"connect"},
+                                 {"open"}}};
+  for (const EpochStory& epoch : story.epochs) {
+    const core::EpochLine& line = epoch.line;
+    table.rows.push_back({{fmt::to_string(line.epoch)},
+                          {duration(epoch.at)},
+                          {fmt::to_string(line.ranks.size())},
+                          {names(line.lost)},
+                          {names(line.left_out)},
+                          {names(line.newcomers)},
+                          {duration(line.roll_call)},
+                          {duration(line.connect)},
+                          {duration(line.open)}});
+  }
+  return {.tables = {std::move(table)}};
+}
+
 }  // namespace col::launch

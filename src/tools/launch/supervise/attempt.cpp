@@ -28,9 +28,9 @@ namespace {
 using tools::UniqueFd;
 using tools::exit_code::kLauncher;
 
-std::shared_ptr<ControlPage> make_page(const JobDirectory& directory, const Assignment& assignment) {
+std::shared_ptr<ControlPage> make_page(const JobDirectory& directory, int places, const std::string& job_id) {
   try {
-    return ControlPage::create(directory.control(), std::max(1, assignment.local_ranks), assignment.job_id);
+    return ControlPage::create(directory.control(), std::max(1, places), job_id);
   } catch (const Error& error) {
     directory.remove();
     // The advice of libcol behind its last semicolon is for programs that choose the file themselves.
@@ -64,7 +64,7 @@ double seconds(const timeval& time) {
 Attempt::Attempt(const AttemptParts& parts)
     : parts_(parts),
       directory_(make_directory(parts.directory, !parts.spec.inspect.trace_path.empty())),
-      page_(make_page(directory_, parts.assignment)),
+      page_(make_page(directory_, parts.assignment.local_ranks + parts.spec.lifecycle.spares, parts.assignment.job_id)),
       environment_(::environ, {.spec = parts.spec,
                                .assignment = parts.assignment,
                                .directory = directory_,
@@ -77,12 +77,20 @@ Attempt::Attempt(const AttemptParts& parts)
                .keep_going = parts.spec.lifecycle.keep_going,
                .examine_failures = parts.spec.inspect.stacks_on_failure,
                .examine_time_limits = parts.spec.inspect.stacks_on_timeout}),
+      places_({.ranks = parts.assignment.local_ranks,
+               .spares = parts.spec.lifecycle.spares,
+               .min_ranks = parts.spec.lifecycle.min_ranks,
+               .max_restarts = parts.spec.lifecycle.max_restarts}),
       // A drill asks whether a job recovers: the ranks that are started again are left alone.
       injector_(parts.assignment.restart == 0 ? parts.spec.injections : std::vector<Injection>(),
                 parts.assignment.first_rank, parts.assignment.local_ranks),
       changed_signals_(changed_signals(hangup_is_ignored())),
-      ranks_(static_cast<std::size_t>(parts.assignment.local_ranks)) {
-  if (parts.spec.inspect.times && local_ranks() > 0) watch_.emplace(local_ranks(), parts.assignment.nodes > 1);
+      ranks_(static_cast<std::size_t>(parts.assignment.local_ranks + parts.spec.lifecycle.spares)) {
+  if (parts.spec.inspect.times && local_ranks() > 0)
+    watch_.emplace(static_cast<int>(ranks_.size()), parts.assignment.nodes > 1);
+  if (parts.spec.lifecycle.has_epochs())
+    epochs_.emplace(parts.events, directory_.epochs(), parts.job_began,
+                    [this](const EpochStory& epoch) { on_epoch(epoch); });
   if (parts.spec.environment.pmi) pmi_.emplace(parts.assignment, parts.events, [this](int rank) { on_pmi(rank); });
 }
 
@@ -117,8 +125,8 @@ SpawnResult Attempt::spawn(int local_rank, const ChildDescriptors& descriptors) 
     path = resolve_program(command.front());
   }
   const std::vector<char*> arguments = pointers_to(command);
-  const UniqueFd pmi = pmi_ ? pmi_->add_rank(local_rank) : UniqueFd();
-  const std::vector<char*> environment = environment_.of_rank(local_rank, pmi.get());
+  const UniqueFd pmi = pmi_ && !joins(local_rank) ? pmi_->add_rank(local_rank) : UniqueFd();
+  const std::vector<char*> environment = environment_.of_rank(local_rank, pmi.get(), joins(local_rank));
   std::vector<int> kept = parts_.spec.keep_fds;
   if (pmi) kept.insert(std::ranges::upper_bound(kept, pmi.get()), pmi.get());
   const std::vector<CpuMask>& masks = parts_.placement.masks;
@@ -130,7 +138,7 @@ SpawnResult Attempt::spawn(int local_rank, const ChildDescriptors& descriptors) 
                  .pmi_fd = pmi.get(),
                  .open_files = parts_.open_files,
                  .changed_signals = changed_signals_};
-  if (!masks.empty()) plan.cpus = &masks[static_cast<std::size_t>(local_rank)];
+  if (static_cast<std::size_t>(local_rank) < masks.size()) plan.cpus = &masks[static_cast<std::size_t>(local_rank)];
   const SpawnResult child = launch::spawn(plan);
   if (child.exec_error != 0) refuse_program(path, child.exec_error);
   return child;
@@ -138,7 +146,12 @@ SpawnResult Attempt::spawn(int local_rank, const ChildDescriptors& descriptors) 
 
 bool Attempt::watch(int local_rank, pid_t pid) {
   Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
-  rank.status.pid = pid;
+  if (std::exchange(rank.was_in, false)) {
+    rank.before = rank.status;
+    rank.epoch_before = rank.epoch;
+  }
+  rank.status = {.pid = pid};
+  rank.epoch.reset();
   rank.started = Clock::now();
   rank.status.started = seconds(rank.started - parts_.job_began);
   rank.living = true;
@@ -147,7 +160,7 @@ bool Attempt::watch(int local_rank, pid_t pid) {
   rank.pidfd = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   const int error = rank.pidfd ? 0 : errno;
   if (rank.pidfd) ends_.add_readable(rank.pidfd.get(), static_cast<std::size_t>(local_rank));
-  injector_.on_started(global(local_rank), rank.started);
+  if (!joins(local_rank)) injector_.on_started(global(local_rank), rank.started);
   errno = error;
   return has_event(local_rank);
 }
@@ -155,11 +168,9 @@ bool Attempt::watch(int local_rank, pid_t pid) {
 // ---- while they run
 
 int Attempt::rank_of(pid_t pid) const {
-  for (int rank = 0; rank < local_ranks(); ++rank) {
-    const Rank& one = ranks_[static_cast<std::size_t>(rank)];
-    if (one.living && one.status.pid == pid) return rank;
-  }
-  return -1;
+  const auto found =
+      std::ranges::find_if(ranks_, [pid](const Rank& one) { return one.living && one.status.pid == pid; });
+  return found == ranks_.end() ? -1 : static_cast<int>(found - ranks_.begin());
 }
 
 bool Attempt::has_event(int local_rank) const {
@@ -168,8 +179,8 @@ bool Attempt::has_event(int local_rank) const {
 
 std::vector<int> Attempt::living_ranks() const {
   std::vector<int> living;
-  for (int rank = 0; rank < local_ranks(); ++rank) {
-    if (ranks_[static_cast<std::size_t>(rank)].living) living.push_back(global(rank));
+  for (std::size_t place = 0; place < ranks_.size(); ++place) {
+    if (ranks_[place].living) living.push_back(global(static_cast<int>(place)));
   }
   return living;
 }
@@ -182,8 +193,72 @@ std::vector<pid_t> Attempt::living_pids() const {
   return pids;
 }
 
-bool Attempt::all_exited() const {
-  return std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.status.exited; });
+RankNames Attempt::names(int place) const {
+  RankNames names = names_of(parts_.assignment, place, parts_.host);
+  names.restart += places_.restarts(place);
+  return names;
+}
+
+// Those that sleep are in the group when their records say so.
+void Attempt::note_taken() {
+  for (std::size_t place = 0; place < ranks_.size(); ++place) {
+    const RankRecord& record = page_->record(static_cast<int>(place));
+    if (ranks_[place].living) ranks_[place].epoch = record.epoch();
+    if (ranks_[place].epoch) places_.on_taken(static_cast<int>(place));
+  }
+}
+
+// It was in the job's group, and has gone from it before its end.
+bool Attempt::has_left(int place) const {
+  const RankRecord& record = page_->record(place);
+  return !record.epoch() && std::ranges::count(record.groups_ever(), "default", &RecordedGroup::name) > 0;
+}
+
+// It lives, and does not know yet that there is that epoch.
+bool Attempt::is_behind(int place, std::uint64_t epoch) const {
+  const bool lives = ranks_[static_cast<std::size_t>(place)].living;
+  return lives && page_->record(place).epoch().value_or(epoch) < epoch;
+}
+
+void Attempt::on_epoch(const EpochStory& epoch) {
+  last_epoch_ = std::max(last_epoch_, epoch.line.epoch);
+  note_taken();
+  for (std::size_t place = 0; place < ranks_.size(); ++place) {
+    const auto index = static_cast<int>(place);
+    if (std::ranges::count(epoch.line.left_out, global(index)) == 0 || !is_behind(index, epoch.line.epoch)) continue;
+    places_.on_left_out(index, Clock::now() + parts_.spec.lifecycle.grace);
+  }
+}
+
+std::vector<int> Attempt::end_left_out(Time now) {
+  std::vector<int> late = places_.late(now);
+  std::erase_if(late, [this](int place) { return !is_behind(place, last_epoch_); });
+  for (const int place : late) {
+    RankStatus& status = ranks_[static_cast<std::size_t>(place)].status;
+    status.told_to_end = status.needed_kill = true;
+    signal_group(place, SIGKILL);
+  }
+  return late;
+}
+
+const std::vector<EpochStory>& Attempt::epochs() {
+  static const std::vector<EpochStory> kNone;
+  if (!epochs_) return kNone;
+  epochs_->read();
+  return epochs_->epochs();
+}
+
+bool Attempt::end_sleepers(Time now) {
+  if (living_ == 0 || !places_.is_over() || ending_.phase() != Ending::Phase::running) return false;
+  note_taken();
+  if (!places_.is_over()) return false;
+  ending_.on_over(now);
+  return true;
+}
+
+bool Attempt::never_renewed() const {
+  const auto is_renewed = [](const Rank& rank) { return std::max(rank.epoch, rank.epoch_before).value_or(0) > 0; };
+  return places_.count(Places::Standing::lost) > 0 && std::ranges::none_of(ranks_, is_renewed);
 }
 
 void Attempt::reap(int local_rank) {
@@ -192,6 +267,7 @@ void Attempt::reap(int local_rank) {
   rusage usage{};
   if (!rank.living || ::wait4(status.pid, &status.wait_status, WNOHANG, &usage) != status.pid) return;
   const Time now = Clock::now();
+  note_taken();
   rank.pidfd.reset();
   rank.living = false;
   // An exit code has eight bits; an abort is no good end.
@@ -213,8 +289,16 @@ void Attempt::reap(int local_rank) {
 bool Attempt::is_failure(Rank& rank, int local_rank, Time now) {
   RankStatus& status = rank.status;
   const bool is_first = !ending_.is_ending();
+  rank.was_in = places_.is_in(local_rank);
+  const bool is_left_out = rank.was_in && ((status.told_to_end && is_first) || has_left(local_rank));
+  places_.on_ended(local_rank,
+                   is_left_out               ? Places::End::after_leaving
+                   : status.wait_status == 0 ? Places::End::well
+                                             : Places::End::failed,
+                   now);
+  if (!rank.was_in) return false;
   if (status.wait_status == 0) {
-    const bool others_remain = !all_exited();
+    const bool others_remain = !places_.is_over();
     status.walked_out = is_first && others_remain && uses_col(local_rank);
     if (!first_good_end_ && others_remain) first_good_end_ = now;
     return false;
@@ -224,8 +308,10 @@ bool Attempt::is_failure(Rank& rank, int local_rank, Time now) {
   status.collateral = said && said->is_collateral();
   const int by_signal = WIFSIGNALED(status.wait_status) ? WTERMSIG(status.wait_status) : 0;
   status.out_of_memory = by_signal == SIGKILL && !status.needed_kill && memory_.claim();
-  if (is_first) remember_calls();
+  // One that is lost is not the end where others go on in epochs.
+  if (is_first && (!epochs_ || places_.are_too_few())) remember_calls();
   ending_.on_failure({global(local_rank), status.collateral, by_signal, is_first && others_may_notice()}, now);
+  if (places_.are_too_few()) ending_.on_failure_elsewhere(others_may_notice(), now);
   if (is_first && !status.collateral && ending_.is_ending()) {
     abort({ErrorCode::peer_lost, global(local_rank),
            fmt::format("rank {} {}; its own output says why", global(local_rank),
@@ -272,7 +358,8 @@ void Attempt::notify_all(int signal) {
 
 void Attempt::set_stopped(bool stopped) {
   // Not SIGTSTP: it does nothing in the ranks' session, which has no shell.
-  for (int rank = 0; rank < local_ranks(); ++rank) signal_group(rank, stopped ? SIGSTOP : SIGCONT);
+  for (std::size_t place = 0; place < ranks_.size(); ++place)
+    signal_group(static_cast<int>(place), stopped ? SIGSTOP : SIGCONT);
 }
 
 bool Attempt::uses_col(int local_rank) const {
@@ -281,8 +368,9 @@ bool Attempt::uses_col(int local_rank) const {
 }
 
 bool Attempt::others_may_notice() const {
-  for (int rank = 0; rank < local_ranks(); ++rank) {
-    if (ranks_[static_cast<std::size_t>(rank)].living && uses_col(rank)) return true;
+  for (std::size_t place = 0; place < ranks_.size(); ++place) {
+    const auto local_rank = static_cast<int>(place);
+    if (ranks_[place].living && places_.is_in(local_rank) && uses_col(local_rank)) return true;
   }
   return false;
 }

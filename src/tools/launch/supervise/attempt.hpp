@@ -26,6 +26,8 @@
 #include "launch/report/job_story.hpp"
 #include "launch/report/out_of_memory.hpp"
 #include "launch/supervise/ending.hpp"
+#include "launch/supervise/epoch_log.hpp"
+#include "launch/supervise/places.hpp"
 #include "launch/times/call_watch.hpp"
 #include "launch/times/use_meter.hpp"
 
@@ -64,8 +66,11 @@ class Attempt {
   int omp_threads() const noexcept { return environment_.omp_threads(); }
   int cpus() const noexcept { return environment_.cpus(); }
   int local_ranks() const noexcept { return parts_.assignment.local_ranks; }
-  int global(int local_rank) const noexcept { return parts_.assignment.first_rank + local_rank; }
-  RankNames names(int local_rank) const { return names_of(parts_.assignment, local_rank, parts_.host); }
+  int global(int place) const noexcept { return number_of(parts_.assignment, place); }
+  const Places& places() const noexcept { return places_; }
+  // A spare, or in the place of one that was lost: it has no rank until the others take it in.
+  bool joins(int place) const { return place >= local_ranks() || places_.is_again(place); }
+  RankNames names(int place) const;
 
   // The ranks of all nodes are in a barrier of PMI.
   void end_barrier(const PmiServer::Entries& all) {
@@ -88,6 +93,18 @@ class Attempt {
 
   // Reaps the rank if it has ended. Its own event does, where it has one.
   void reap(int local_rank);
+
+  // The places in which the caller is to start another process now.
+  std::vector<int> due_starts(Time now) { return ending_.is_ending() ? std::vector<int>() : places_.due(now); }
+  void give_up_start(int place, Time now) { places_.on_ended(place, Places::End::failed, now); }
+  // Kills those that the others have left out, and that have neither noticed nor ended in their time.
+  std::vector<int> end_left_out(Time now);
+  // Of a job with epochs, what was told of them.
+  const std::vector<EpochStory>& epochs();
+  bool has_slept(int place) const { return !ranks_[static_cast<std::size_t>(place)].was_in; }
+  // Ends those that sleep when nobody is left who could take them in. Returns true if it does so now.
+  bool end_sleepers(Time now);
+  bool never_renewed() const;  // though a rank was lost
 
   void signal_all(int signal);     // for signals that end them: to their process groups
   void notify_all(int signal);     // only to the rank processes
@@ -128,12 +145,20 @@ class Attempt {
     std::optional<int> exit_code;  // that it asked to be ended with
     Time started{};
     std::optional<Stack> stack;
+    std::optional<std::uint64_t> epoch = {};  // of the job's group, in which it is, or was when it ended
+    bool was_in = false;                      // it was a rank, and has ended
+    // How the rank has ended in whose place this process sleeps, and in which epoch.
+    std::optional<RankStatus> before = {};
+    std::optional<std::uint64_t> epoch_before = {};
   };
 
   void on_pmi(int local_rank);
   bool is_failure(Rank& rank, int local_rank, Time now);
   bool uses_col(int local_rank) const;  // has joined a job of libcol and has not left it in good order
-  bool all_exited() const;
+  void note_taken();
+  void on_epoch(const EpochStory& epoch);
+  bool has_left(int place) const;
+  bool is_behind(int place, std::uint64_t epoch) const;
   const Program& program_of(int local_rank, std::size_t& index) const;
 
   AttemptParts parts_;
@@ -141,8 +166,11 @@ class Attempt {
   std::shared_ptr<ControlPage> page_;
   Environment environment_;
   EventSource ends_;              // of ranks
-  std::optional<PmiServer> pmi_;  // nothing: the ranks get none
+  std::optional<PmiServer> pmi_;  // nothing: the ranks get none, and those that join never
   Ending ending_;
+  Places places_;
+  std::optional<EpochLog> epochs_;  // nothing: the ranks do not go on in epochs
+  std::uint64_t last_epoch_ = 0;
   Injector injector_;
   OutOfMemoryWatch memory_;
   std::optional<CallWatch> watch_;

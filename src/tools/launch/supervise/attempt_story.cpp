@@ -42,8 +42,8 @@ std::vector<RankStory> Attempt::stories_now(std::size_t most_calls, bool with_us
 }
 
 void Attempt::add_traces(Timeline& timeline) const {
-  for (int rank = 0; rank < local_ranks(); ++rank) {
-    const std::string file = fmt::format("{}/{}", directory_.trace(), global(rank));
+  for (std::size_t place = 0; place < ranks_.size(); ++place) {
+    const std::string file = fmt::format("{}/{}", directory_.trace(), global(static_cast<int>(place)));
     // A program that has called nothing of col has none.
     if (::access(file.c_str(), F_OK) == 0) timeline.add_file(file);
   }
@@ -78,16 +78,20 @@ int Attempt::deciding_rank() const {
 
 std::vector<RankStory> Attempt::stories() const {
   std::vector<RankStory> stories;
-  for (int rank = 0; rank < local_ranks(); ++rank) {
+  for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
     const Rank& entry = ranks_[static_cast<std::size_t>(rank)];
+    const bool is_told_of = entry.was_in || places_.is_in(rank) || !entry.before;  // else the rank before is
     RankStory story;
     story.rank = global(rank);
     story.local_rank = rank;
     story.node_rank = parts_.assignment.node_rank;
     story.host = parts_.host;
-    story.cpus = parts_.placement.binding.cpus[static_cast<std::size_t>(rank)];
+    if (rank < local_ranks()) story.cpus = parts_.placement.binding.cpus[static_cast<std::size_t>(rank)];
     story.why_not = parts_.placement.binding.why_not;
-    story.status = entry.status;
+    story.status = is_told_of ? entry.status : *entry.before;
+    story.epoch = is_told_of ? entry.epoch : entry.epoch_before;
+    story.restarts = places_.restarts(rank);
+    story.is_spare = is_told_of && !entry.was_in && !places_.is_in(rank);
     if (!remembered_.empty()) {
       const RankStory& seen = remembered_[static_cast<std::size_t>(rank)];
       story.last = seen.last;

@@ -103,6 +103,10 @@ void Ending::on_signal(int signal, Time now) {
   }
 }
 
+void Ending::on_over(Time now) {
+  if (phase_ == Phase::running) terminate(now);
+}
+
 void Ending::on_output_closed(Time now) {
   if (is_ending()) return;
   cause_ = EndCause::output_closed;

@@ -6,6 +6,7 @@
 //   SIGINT         ── forwarded ── grace, or a second signal ─────────────────────────► TERM ── grace, or a third ──► KILL
 //   SIGTERM, SIGHUP, SIGQUIT ── forwarded ── term grace ──────────────────────────────────────────────► KILL
 //   the reader of our output is gone ─────────────────────────────────────────────────► TERM ── grace ──► KILL
+//   no rank is left, and others sleep ────────────────────────────────────────────────► TERM ── grace ──► KILL
 //   the launcher was killed, or could not start all ranks ────────────────────────────────────────────► KILL
 // clang-format on
 #pragma once
@@ -50,10 +51,12 @@ class Ending {
     bool others_may_notice = false;
   };
   void on_failure(const Failure& failure, Time now);
-  void on_failure_elsewhere(bool others_may_notice, Time now);  // of a rank on another node
-  void on_cut_off(bool others_may_notice, Time now);            // from the other nodes
-  void on_signal(int signal, Time now);                         // a signal that ends the job
-  void on_limit(EndCause cause, Time now);                      // timed_out, exit_timed_out
+  // Of a rank on another node, or of more than the job can lose.
+  void on_failure_elsewhere(bool others_may_notice, Time now);
+  void on_over(Time now);  // only those are left that nobody can take in any more: this is no cause
+  void on_cut_off(bool others_may_notice, Time now);  // from the other nodes
+  void on_signal(int signal, Time now);               // a signal that ends the job
+  void on_limit(EndCause cause, Time now);            // timed_out, exit_timed_out
   void on_output_closed(Time now);
   void kill(EndCause cause, Time now);
   // Stacks have been taken, or cannot be taken: the examining phase has ended.

@@ -23,6 +23,7 @@ class JobInput {
 
   void forget_ranks();
   bool is_for(int local_rank) const;
+  int nothing() const noexcept { return null_.get(); }  // for one that reads no input
   // The descriptor from which the rank is to read; `copy` may own it until the rank has been started.
   int connect(int local_rank, ChildStreams& streams, tools::UniqueFd& copy);
   void on_started(int local_rank);

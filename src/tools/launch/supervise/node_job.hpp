@@ -48,7 +48,7 @@ struct NodeJob {
                {.stdin_fd = parts.spec.stdin_fd,
                 .stdout_fd = parts.spec.stdout_fd,
                 .stderr_fd = parts.spec.stderr_fd,
-                .ranks = parts.spec.local_ranks()},
+                .ranks = parts.spec.local_places()},
                parts.spec.output) {}
 
   // A line of the tool's own, with its name before it.
@@ -63,7 +63,7 @@ struct NodeJob {
     attempt->ending().on_signal(signal, Clock::now());
     if (const int due = attempt->ending().due(Clock::now()); due != 0) attempt->signal_all(due);
   }
-  bool is_last_start() const { return restarts >= parts.spec.lifecycle.max_restarts && !link; }
+  bool is_last_start() const { return restarts >= parts.spec.lifecycle.restarts_of_all() && !link; }
   bool starts_others() const { return !parts.rendezvous.alone && !parts.rendezvous.remotes.empty(); }
   // The beginning of all that is told of the job.
   JobStory story() const {

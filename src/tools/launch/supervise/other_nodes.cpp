@@ -64,6 +64,7 @@ void OtherNodes::serve_meeting(net::Listener listener, const std::string& host) 
                          .max_restarts = job_.parts.spec.lifecycle.max_restarts,
                          .others_may_come = meeting.remotes.empty(),
                          .keep_going = job_.parts.spec.lifecycle.keep_going,
+                         .has_epochs = job_.parts.spec.lifecycle.has_epochs(),
                          .exit_policy = job_.parts.spec.lifecycle.exit_policy};
   meeting_ =
       start_meeting(std::move(listener), spec, {job_.parts.lifeline, job_.events.fd(), job_.parts.spec.stdin_fd});

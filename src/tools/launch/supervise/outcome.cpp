@@ -71,12 +71,27 @@ JobStory story_of(const NodeJob& job) {
   story.directory = current_directory();
   story.processes_left = job.processes_left;
   story.result = result_of(job);
+  story.epochs = job.attempt->epochs();
   story.ranks = job.attempt->stories();
   const std::optional<ClockShift> clock = job.link ? job.link->clock() : std::nullopt;
   job.attempt->add_times(story.ranks, clock ? std::optional(static_cast<double>(clock->error_ns) / 1e9) : std::nullopt);
   for (RankStory& rank : story.ranks) {
     if (!rank.status.exited || rank.status.wait_status == 0) continue;
     rank.last_stderr = job.output.last_stderr(static_cast<std::size_t>(rank.local_rank));
+  }
+  const LifecycleSpec& life = job.parts.spec.lifecycle;
+  if (story.result.cause == EndCause::rank_failed && life.has_epochs()) {
+    const RankStory* const failed = failure_that_counts(story.ranks, life.exit_policy);
+    if (failed != nullptr) {
+      story.result.culprit = failed->rank;
+      story.result.exit_code = exit_code_of(failed->status);
+      return story;
+    }
+    // Unless too many were lost: then the first of them counts, which is in an epoch before.
+    if (!job.attempt->ending().is_ending()) {
+      story.result = {};
+      return story;
+    }
   }
   if (story.result.cause == EndCause::rank_failed && story.result.culprit >= 0) {
     const auto index = static_cast<std::size_t>(job.attempt->deciding_rank() - job.attempt->assignment().first_rank);
@@ -95,7 +110,7 @@ void say_report(NodeJob& job, const JobStory& story) {
   if (story.result.cause == EndCause::exit_timed_out) style.limit = limits.exit_timeout;
   std::vector<std::string> lines = report_lines(story, style);
   if (job.parts.spec.inspect.report) {
-    for (const tools::Part& part : {usage_part(story), slow_part(story)}) {
+    for (const tools::Part& part : {usage_part(story), epochs_part(story), slow_part(story)}) {
       for (const std::string& line : tools::lines_of(report_text(part, style.text, "")))
         lines.push_back(fmt::format("{}: {}", story.tool, line));
     }

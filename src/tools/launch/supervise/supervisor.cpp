@@ -7,6 +7,11 @@
 #include <chrono>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "common/text.hpp"
+#include "launch/job/launch_error.hpp"
+#include "launch/report/rank_words.hpp"
 #include "launch/report/report.hpp"
 
 namespace col::launch {
@@ -71,6 +76,7 @@ std::optional<Supervisor::Time> Supervisor::next_deadline() const {
   Attempt& attempt = *job_.attempt;
   first = earlier(first, earlier(attempt.ending().deadline(), attempt.injector().deadline()));
   first = earlier(first, survivors_.deadline());
+  if (job_.life.stage() == Stage::running) first = earlier(first, attempt.places().deadline());
   if (attempt.ending().is_ending() || attempt.living() == 0) return first;
   const LifecycleSpec& limits = job_.parts.spec.lifecycle;
   if (limits.timeout) first = earlier(first, job_.began + *limits.timeout);
@@ -126,6 +132,33 @@ void Supervisor::on_stop_signal(bool stopped) {
 void Supervisor::on_rank_end(int local_rank, bool failed) {
   input_.on_rank_end(local_rank);
   if (failed && job_.link) nodes_.tell_failure_of(local_rank);
+  if (job_.parts.spec.lifecycle.has_epochs()) say_how_it_goes_on(local_rank);
+}
+
+// In a job with epochs, one that is lost is no reason to end: nobody would hear of it.
+void Supervisor::say_how_it_goes_on(int place) {
+  Attempt& attempt = *job_.attempt;
+  const Places& places = attempt.places();
+  const RankStatus& status = attempt.status(place);
+  const LifecycleSpec& life = job_.parts.spec.lifecycle;
+  if (places.of(place) != Places::Standing::lost || status.told_to_end || job_.parts.spec.output.quiet) return;
+  if (attempt.ending().is_ending() && (!places.are_too_few() || std::exchange(said_too_few_, true))) return;
+  const int number = attempt.global(place);
+  const auto how = [&] { return fmt::format("{} (pid {}) {}", number, status.pid, describe_status(status)); };
+  if (places.will_start(place)) {
+    job_.say("rank {}; another process is started in its place ({} of {} restarts)", how(), places.restarts(place) + 1,
+             life.max_restarts);
+  } else if (places.are_too_few()) {
+    job_.say("rank {}; {} of {} ranks are left, and --elastic {}:{} needs {}: the job ends", how(), places.left(),
+             attempt.local_ranks(), life.min_ranks, life.max_ranks, life.min_ranks);
+  } else if (attempt.has_slept(place)) {
+    job_.say("spare {} before the others had taken it in; see whether it comes to col::init() as the ranks do", how());
+  } else if (!status.collateral) {  // else it has ended because of another one, and calls no renew()
+    const auto spares = static_cast<std::size_t>(places.count(Places::Standing::asleep));
+    job_.say("rank {}; {}", how(),
+             spares > 0 ? tools::counted(spares, "spare") + " can take its place, once the others call renew()"
+                        : "no spare is left to take its place");
+  }
 }
 
 void Supervisor::on_all_in_barrier(const PmiServer::Entries& put) {
@@ -170,10 +203,32 @@ void Supervisor::do_due(Time now) {
     if (act.announced) job_.say("injected {} into rank {}", signal_name(act.signal), act.rank);
     attempt.signal_group(act.rank - attempt.assignment().first_rank, act.signal);
   }
+  mind_places(now);
   check_limits(now);
   attempt.look_at_calls(now);
   look_into_survivors(now);
   if (const int signal = attempt.ending().due(now); signal != 0) attempt.signal_all(signal);
+}
+
+void Supervisor::mind_places(Time now) {
+  if (job_.life.stage() != Stage::running) return;
+  Attempt& attempt = *job_.attempt;
+  if (attempt.end_sleepers(now) && attempt.never_renewed() && !job_.parts.spec.output.quiet)
+    job_.say(
+        "nobody was taken in for those that were lost: no rank has called renew(); this option needs a program that "
+        "does (docs/clusters.md)");
+  for (const int place : attempt.end_left_out(now)) {
+    job_.say("rank {} (pid {}) was left out by the others, and has neither noticed nor ended since; killed it",
+             attempt.global(place), attempt.status(place).pid);
+  }
+  for (const int place : attempt.due_starts(now)) {
+    try {
+      start(place);
+    } catch (const LaunchError& error) {
+      job_.say("{}; the others go on", error.what());
+      attempt.give_up_start(place, now);
+    }
+  }
 }
 
 void Supervisor::check_limits(Time now) {

@@ -51,6 +51,8 @@ class Supervisor {
   void on_forwarded(int signal);
   void on_stop_signal(bool stopped);
   void on_rank_end(int local_rank, bool failed);
+  void say_how_it_goes_on(int place);
+  void mind_places(Time now);
   void on_all_in_barrier(const PmiServer::Entries& put);
   void reap_adopted();
   void do_due(Time now);
@@ -76,7 +78,7 @@ class Supervisor {
   // supervisor_attempt.cpp: the ranks
   JobStory run_attempt(const Assignment& assignment);
   void start_all();
-  void start(int local_rank);
+  void start(int place);
   pid_t spawn(int local_rank, const ChildDescriptors& descriptors);
   void say_what_was_done();
   void drain();
@@ -96,6 +98,7 @@ class Supervisor {
   bool child_changed_ = false;
   bool said_no_pidfd_ = false;
   bool warned_of_stragglers_ = false;
+  bool said_too_few_ = false;
 };
 
 }  // namespace col::launch

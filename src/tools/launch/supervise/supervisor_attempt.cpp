@@ -90,7 +90,7 @@ void Supervisor::start_all() {
   Attempt& attempt = *job_.attempt;
   const std::optional<Milliseconds> limit = job_.parts.spec.lifecycle.start_timeout;
   const Time from = attempt.assignment().restart == 0 ? job_.began : Clock::now();
-  for (int rank = 0; rank < attempt.local_ranks(); ++rank) {
+  for (int rank = 0; rank < attempt.local_ranks() + job_.parts.spec.lifecycle.spares; ++rank) {
     if (attempt.ending().is_ending()) return;
     start(rank);
     if (limit && Clock::now() > from + *limit) {
@@ -105,16 +105,18 @@ void Supervisor::start_all() {
   input_.on_all_started();
 }
 
-void Supervisor::start(int local_rank) {
-  ChildStreams streams = job_.output.add_rank(job_.attempt->names(local_rank), input_.is_for(local_rank));
+// One that joins later reads no input.
+void Supervisor::start(int place) {
+  const bool reads = !job_.attempt->joins(place);
+  ChildStreams streams = job_.output.add_rank(job_.attempt->names(place), reads && input_.is_for(place));
   tools::UniqueFd copy_of_input;
-  const int input = input_.connect(local_rank, streams, copy_of_input);
-  const pid_t pid = spawn(local_rank, {.stdin_fd = input,
-                                       .stdout_fd = streams.out_fd(),
-                                       .stderr_fd = streams.err_fd(),
-                                       .controlling_terminal = streams.is_terminal});
-  input_.on_started(local_rank);
-  if (job_.attempt->watch(local_rank, pid) || std::exchange(said_no_pidfd_, true)) return;
+  const int input = reads ? input_.connect(place, streams, copy_of_input) : input_.nothing();
+  const pid_t pid = spawn(place, {.stdin_fd = input,
+                                  .stdout_fd = streams.out_fd(),
+                                  .stderr_fd = streams.err_fd(),
+                                  .controlling_terminal = streams.is_terminal});
+  if (reads) input_.on_started(place);
+  if (job_.attempt->watch(place, pid) || std::exchange(said_no_pidfd_, true)) return;
   job_.say(
       "pidfd_open is refused here ({}); which of several ranks ended first is less certain, and "
       "stacks cannot be taken",

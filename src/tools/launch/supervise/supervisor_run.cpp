@@ -46,7 +46,7 @@ void Supervisor::meet_nodes() {
 }
 
 JobResult Supervisor::run_alone() {
-  const int max_restarts = job_.parts.spec.lifecycle.max_restarts;
+  const int max_restarts = job_.parts.spec.lifecycle.restarts_of_all();
   for (;;) {
     JobStory story = run_attempt(assignment_alone());
     if (!job_.life.may_start_again(story.result.cause, job_.restarts, max_restarts)) return finish(std::move(story));
