@@ -86,17 +86,18 @@ Problem save(const TrainingState& state, const TrainerOptions& options) {
   }
 }
 
-// How many epochs this run trains.
-std::uint64_t epochs_to_train(const TrainerOptions& options, std::uint64_t trained) {
-  if (!options.go_on) return options.epochs;
-  return options.epochs > trained ? options.epochs - trained : 0;
+// How many epochs are left for this run.
+std::uint64_t epochs_to_train(const TrainerOptions& options, const Trainer& trainer) {
+  const std::uint64_t trained = trainer.settings().epochs;
+  const std::uint64_t last = options.epochs + (options.go_on ? 0 : trainer.first_epoch());
+  return last > trained ? last - trained : 0;
 }
 
 // Returns an exit code, the same on every rank.
 int train(const col::Group& all, const TrainerOptions& options, Setup setup, const Gpu* gpu) {
   Trainer trainer(all, setup.dataset, std::move(setup.state), gpu, options.survives);
   col::Group& world = trainer.world();  // who is left of them
-  if (world.rank() == 0) {
+  if (world.rank() == 0 && world.epoch() == 0) {
     const TrainingState& state = trainer.settings();
     std::printf("digits_trainer: %d %s over %s, %zu training and %zu test images of %s\n", world.size(),
                 world.size() == 1 ? "rank" : "ranks", std::string(world.backend()).c_str(), setup.dataset.train.size(),
@@ -107,8 +108,7 @@ int train(const col::Group& all, const TrainerOptions& options, Setup setup, con
     if (gpu != nullptr) std::printf("gradients are reduced on GPUs; rank 0 has %s\n", gpu->text().c_str());
   }
 
-  std::optional<EpochReport> last;
-  const std::uint64_t epochs = epochs_to_train(options, trainer.settings().epochs);
+  const std::uint64_t epochs = epochs_to_train(options, trainer);
   for (std::uint64_t i = 0; i < epochs; ++i) {
     const EpochReport report = trainer.run_epoch();
     const bool speaker = world.rank() == 0;
@@ -123,7 +123,6 @@ int train(const col::Group& all, const TrainerOptions& options, Setup setup, con
                   static_cast<double>(setup.dataset.train.size()) / report.seconds,
                   100 * report.communication_seconds / report.seconds);
     }
-    last = report;
     if (!options.go_on) continue;
     const TrainingState state = trainer.state();
     const int exit_code = agree(world, speaker ? save(state, options) : Problem{});
@@ -131,7 +130,8 @@ int train(const col::Group& all, const TrainerOptions& options, Setup setup, con
   }
 
   trainer.finish();
-  const double accuracy = last ? last->test_accuracy : trainer.test_accuracy();
+  const std::optional<double> last = trainer.last_accuracy();
+  const double accuracy = last ? *last : trainer.test_accuracy();
   const TrainingState state = trainer.state();
   Problem problem;
   if (world.rank() == 0) {
@@ -174,7 +174,12 @@ int run(int argc, char** argv) {
       problem = {kExitFailure, error.what()};
     }
   }
-  int exit_code = agree(world, problem);
+  // One that joins the others later has nobody to agree with: they train already.
+  if (world.epoch() > 0 && problem.exit_code != 0) {
+    print_problem(problem.message);
+    return problem.exit_code;
+  }
+  int exit_code = world.epoch() > 0 ? 0 : agree(world, problem);
   if (exit_code == 0) exit_code = train(world, *options, std::move(setup), gpu ? &*gpu : nullptr);
   col::finalize();
   return exit_code;

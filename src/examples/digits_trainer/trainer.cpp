@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -29,13 +30,43 @@ TrainingState shared(col::Group& world, TrainingState state) {
 }  // namespace
 
 Trainer::Trainer(col::Group world, const Dataset& dataset, TrainingState state, const Gpu* gpu, bool survives)
-    : settings_(shared(world, std::move(state))),
+    : recovery_(survives ? std::optional<Recovery>(state.shape.parameters()) : std::nullopt),
+      settings_(world.epoch() == 0 ? shared(world, std::move(state)) : join(world)),
       place_{std::move(world), dataset, settings_.batch, settings_.learning_rate, Model(settings_.shape), {}},
       gpu_(gpu) {
   const std::vector<float> parameters = std::exchange(settings_.parameters, {});
   std::copy(parameters.begin(), parameters.end(), place_.model.parameters().begin());
   steps_.emplace(place_, std::exchange(settings_.velocity, {}), gpu_);
-  if (survives) recovery_.emplace();
+  if (place_.world.epoch() == 0) first_epoch_ = settings_.epochs;
+  if (recovery_) recovery_->settings = {settings_.seed, settings_.batch, first_epoch_, settings_.learning_rate};
+}
+
+// Takes the state of those that survive.
+TrainingState Trainer::join(col::Group& world) {
+  if (!recovery_)
+    throw std::runtime_error("this process joins a training that is under way, as only --survive can; add that option");
+  const StepState at = recovery_->recover(world);
+  const RunSettings& run = recovery_->settings;
+  TrainingState state;
+  state.seed = run.seed;
+  state.batch = run.batch;
+  state.learning_rate = run.learning_rate;
+  state.epochs = at.epoch;
+  state.parameters = at.parameters;
+  state.velocity = at.velocity;
+  first_epoch_ = run.first_epoch;
+  first_step_ = at.step;
+  first_loss_ = at.loss;
+  accuracy_ = at.accuracy;
+  if (world.rank() == 0) {
+    std::printf("%d ranks go on from step %llu of epoch %llu, with another rank 0\n", world.size(),
+                static_cast<unsigned long long>(at.step + 1), static_cast<unsigned long long>(at.epoch + 1));
+  }
+  return state;
+}
+
+std::optional<double> Trainer::last_accuracy() const {
+  return accuracy_ >= 0 ? std::optional(accuracy_) : std::nullopt;
 }
 
 EpochReport Trainer::run_epoch() {
@@ -52,6 +83,7 @@ EpochReport Trainer::run_epoch() {
     report.test_accuracy = test_accuracy();
   });
   ++settings_.epochs;
+  accuracy_ = report.test_accuracy;
   report.seconds = whole.seconds();
   report.communication_seconds = place_.communication.seconds();
   return report;
@@ -62,6 +94,7 @@ void Trainer::keep_state(std::uint64_t step, double loss) {
   recovery_->keep({.epoch = settings_.epochs,
                    .step = step,
                    .loss = loss,
+                   .accuracy = accuracy_,
                    .parameters = {parameters.begin(), parameters.end()},
                    .velocity = steps_->velocity()});
 }
@@ -70,9 +103,9 @@ void Trainer::keep_state(std::uint64_t step, double loss) {
 EpochReport Trainer::train_and_survive(std::span<const std::uint32_t> order) {
   const std::vector<std::span<const std::uint32_t>> steps = batches(order, place_.batch);
   EpochReport report;
-  double loss = 0;
+  double loss = std::exchange(first_loss_, 0);
   bool others_test = false;  // the epoch before
-  for (std::uint64_t step = 0; step <= steps.size();) {
+  for (std::uint64_t step = std::exchange(first_step_, 0); step <= steps.size();) {
     try {
       if (std::exchange(others_test, false)) (void)test_accuracy();
       keep_state(step, loss);
