@@ -21,6 +21,12 @@ std::span<const std::size_t> counts_of(const std::size_t* counts, std::size_t le
   return {counts, length};
 }
 
+Order order_of(std::int32_t number) {
+  if (number < COL_ORDER_ANY || number > COL_ORDER_EXACT)
+    refuse("{} is no order; use one of COL_ORDER_ANY to COL_ORDER_EXACT", number);
+  return static_cast<Order>(number);
+}
+
 Op op_of(const col_options& options) {
   if (options.user_op != nullptr) {
     if (options.op != COL_SUM)
@@ -86,6 +92,7 @@ Call call_of(const col_call* call) {
 Options options_of(const col_options* options) {
   const col_options known = known_part_or_zeros(options, "col_options");
   check_reserved(known.reserved, "col_options");
+  check_reserved(known.reserved_2, "col_options");
   return {.op = op_of(known),
           .root = known.root,
           .algorithm = text_of(known.algorithm),
@@ -93,7 +100,9 @@ Options options_of(const col_options* options) {
           .stream = {known.stream},
           .tag = known.tag,
           .deterministic = known.deterministic != 0,
-          .compress = known.compress != 0};
+          .compress = known.compress != 0,
+          .order = order_of(known.order),
+          .contributions = known.contributions};
 }
 
 }  // namespace col::capi

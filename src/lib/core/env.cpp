@@ -101,6 +101,11 @@ constexpr std::array kTable = {
         "`strict` takes no algorithm of a backend that rounds more than once or may lose a NaN; `deterministic` only "
         "those that combine every element in rank order.",
         false},
+    Variable{
+        "COL_ORDER", "any | rank | tree", "any",
+        "The order of reductions whose call names none, in contexts that name none (`Options::order`). `rank` is as "
+        "`COL_NUMERICS=deterministic`, with which `tree` does not go together. Equal on all ranks.",
+        false},
     Variable{"COL_CHECK", "lazy | strict", "lazy",
              "`strict` compares every collective call with the other ranks' before any data moves; slow.", false},
     Variable{"COL_PROGRESS", "calls | thread", "calls",

@@ -95,6 +95,11 @@ DType dtype_from_string(std::string_view name) {
                                                        name, core::joined(names_of_dtypes(), ", ")));
 }
 
+std::string_view to_string(Order order) noexcept {
+  constexpr std::array<std::string_view, 4> kNames = {"any", "rank", "tree", "exact"};
+  return core::name_at(kNames, static_cast<std::size_t>(order));
+}
+
 std::string_view to_string(Backend backend) noexcept {
   return core::name_at(kBackendNames, static_cast<std::size_t>(backend));
 }

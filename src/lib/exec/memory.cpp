@@ -35,6 +35,7 @@ bool overlap(const Extent& a, const Extent& b) noexcept {
 
 void Memory::prepare(const Plan& plan, const Operands& operands) {
   operands_ = operands;
+  divisor_ = plan.contributions != 0 ? plan.contributions : static_cast<std::size_t>(operands.ranks);
   wide_type_ = operands.widens ? core::accumulation_type(operands.dtype) : operands.dtype;
   grow(scratch_, scratch_bytes_, plan.scratch * size_of(operands.dtype));
   grow(wide_, wide_bytes_, plan.wide * size_of(wide_type_));
@@ -85,8 +86,7 @@ void Memory::run(const Step& step) const {
       std::memcpy(to, left, extent(step.to).bytes);
       return;
     case Step::Kind::convert:
-      return core::finish(operands_.op, static_cast<std::size_t>(operands_.ranks), operands_.dtype, left_wide, left, to,
-                          count);
+      return core::finish(operands_.op, divisor_, operands_.dtype, left_wide, left, to, count);
     case Step::Kind::send:
     case Step::Kind::recv:
       break;

@@ -15,7 +15,7 @@ struct Operands {
   void* output = nullptr;
   DType dtype = DType::uint8;  // of the output; of the input too, unless wide_input
   Op op = {};
-  int ranks = 1;  // the divisor of avg
+  int ranks = 1;  // the divisor of avg, where the plan names none
   bool widens = false;
   bool wide_input = false;
 };
@@ -47,6 +47,7 @@ class Memory {
 
   Operands operands_;
   DType wide_type_ = DType::uint8;
+  std::size_t divisor_ = 1;
   std::unique_ptr<std::byte[]> scratch_, wide_;
   std::size_t scratch_bytes_ = 0, wide_bytes_ = 0;
 };

@@ -41,6 +41,9 @@ std::shared_ptr<const group::CallSettings> settings_of(const ContextSpec& spec) 
   auto settings = std::make_shared<group::CallSettings>(group::CallSettings::from_environment());
   settings->interrupt = spec.interrupt;
   settings->serialize = spec.serialize;
+  if (spec.order == Order::exact)
+    throw Error(ErrorCode::invalid_argument, "ContextSpec: order = exact is not there yet; take any, rank or tree");
+  if (spec.order != Order::any) settings->order = spec.order;
   return settings;
 }
 

@@ -57,6 +57,12 @@ PlanProblem::PlanProblem(Spec spec) : spec_(std::move(spec)) {
                        spec_.counts.size()));
   if (!spec_.node_of_rank.empty() && spec_.node_of_rank.size() != size)
     refuse(fmt::format("node_of_rank has {} entries for {} ranks", spec_.node_of_rank.size(), size));
+  if (const std::vector<std::size_t>& listed = spec_.contributions; !listed.empty()) {
+    if (spec_.collective != Collective::allreduce)
+      refuse(fmt::format("contributions are listed for an allreduce, not for {}", to_string(spec_.collective)));
+    if (listed.size() != size) refuse(fmt::format("contributions has {} entries for {} ranks", listed.size(), size));
+    if (std::reduce(listed.begin(), listed.end()) == 0) refuse("no rank gives a contribution");
+  }
   displacements_.resize(needed);
   for (std::size_t row = 0; row < (needed > 0 ? rows : 0); ++row) {
     const auto begin = spec_.counts.begin() + static_cast<std::ptrdiff_t>(row * size);
@@ -114,7 +120,9 @@ PlanRequest PlanProblem::request(int rank) const {
                       .wide_input = spec_.wide_input,
                       .in_place = spec_.in_place,
                       .parameters = spec_.parameters,
-                      .node_of_rank = spec_.node_of_rank};
+                      .node_of_rank = spec_.node_of_rank,
+                      .contributions = spec_.contributions};
+  if (!spec_.contributions.empty() && spec_.contributions[r] != 1) request.in_place = false;
   if (!lowest_.empty()) request.neighbour_counts = neighbour_counts_.at(lowest_[r]);
   const std::span<const std::size_t> counts = spec_.counts;
   const std::span<const std::size_t> displacements = displacements_;
@@ -142,6 +150,7 @@ PlanRequest PlanProblem::request(int rank) const {
 std::size_t PlanProblem::input_count(int rank) const {
   const CollectiveRow& row = row_of(spec_.collective);
   const PlanRequest request = this->request(rank);
+  if (!request.contributions.empty()) return request.contributions[static_cast<std::size_t>(rank)] * request.count;
   return row.has_input(rank == spec_.root) ? count_of(row.in, request, request.in_counts) : 0;
 }
 

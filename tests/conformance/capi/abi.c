@@ -75,7 +75,7 @@ void test_abi(void) {
   MEMBER(col_op_spec, commutative, 40, 4);
   MEMBER(col_op_spec, reserved, 44, 4);
 
-  SIZE(col_options, 72);
+  SIZE(col_options, 88);
   MEMBER(col_options, size, 0, 8);
   MEMBER(col_options, op, 8, 4);
   MEMBER(col_options, root, 12, 4);
@@ -88,6 +88,9 @@ void test_abi(void) {
   MEMBER(col_options, deterministic, 60, 4);
   MEMBER(col_options, compress, 64, 4);
   MEMBER(col_options, reserved, 68, 4);
+  MEMBER(col_options, order, 72, 4);
+  MEMBER(col_options, reserved_2, 76, 4);
+  MEMBER(col_options, contributions, 80, 8);
 
   SIZE(col_call, 112);
   MEMBER(col_call, size, 0, 8);

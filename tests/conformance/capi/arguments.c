@@ -16,9 +16,12 @@ static void check_options_of_other_versions(const rank_place* at) {
       .size = sizeof call, .collective = COL_ALLREDUCE, .in = doubles(&value, 1), .out = doubles(&value, 1)};
   newer_options newer = {.known = {.size = sizeof newer, .op = COL_MAX}};
   OK(col_run(at->world, &call, &newer.known, &error));
-  newer.unknown[1] = INT64_C(1) << 40; /* byte 72 + 8 + 5 */
-  FAILS(col_run(at->world, &call, &newer.known, &error), COL_ERROR_INVALID_ARGUMENT, "col_options: byte 85 is set");
-  const size_t wrong[] = {0, 8, sizeof(col_options) - 8, sizeof(col_options) + 1, 1 << 20, (size_t)-8};
+  newer.unknown[1] = INT64_C(1) << 40; /* byte 88 + 8 + 5 */
+  FAILS(col_run(at->world, &call, &newer.known, &error), COL_ERROR_INVALID_ARGUMENT, "col_options: byte 101 is set");
+  const size_t first_size = offsetof(col_options, order); /* of the first version */
+  newer.known.size = first_size;
+  OK(col_run(at->world, &call, &newer.known, &error));
+  const size_t wrong[] = {0, 8, first_size - 8, sizeof(col_options) + 1, 1 << 20, (size_t)-8};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     newer.known.size = wrong[i];
     FAILS(col_run(at->world, &call, &newer.known, &error), COL_ERROR_INVALID_ARGUMENT,

@@ -258,6 +258,22 @@ static void use_options(const rank_place* at) {
   FAILS(col_run(at->world, &call, &(col_options){.size = sizeof(col_options), .root = n, .op = 77}, &error),
         COL_ERROR_INVALID_ARGUMENT, "there is no op 77");
 
+  /* In the tree's order, rank 0 gives two contributions, and every other one gives one. */
+  double both[2] = {1, 2};
+  const col_call shared = {.size = sizeof shared,
+                           .collective = COL_ALLREDUCE,
+                           .in = doubles(both, at->rank == 0 ? 2 : 1),
+                           .out = doubles(&value, 1)};
+  const size_t contributions = (size_t)n + 1;
+  OK(col_run(at->world, &shared,
+             &(col_options){.size = sizeof(col_options), .order = COL_ORDER_TREE, .contributions = contributions},
+             &error));
+  CHECK(value == n + 2);
+  FAILS(col_run(at->world, &shared, &(col_options){.size = sizeof(col_options), .order = 4}, &error),
+        COL_ERROR_INVALID_ARGUMENT, "4 is no order");
+  FAILS(col_run(at->world, &call, &(col_options){.size = sizeof(col_options), .order = COL_ORDER_EXACT}, &error),
+        COL_ERROR_INVALID_ARGUMENT, "not there yet");
+
   uint16_t halves[64]; /* float16: 1.0 is 0x3c00, 2.0 0x4000, 3.0 0x4200 */
   static const uint16_t sums[] = {0x3c00, 0x4000, 0x4200};
   for (int i = 0; i < 64; ++i) halves[i] = 0x3c00;

@@ -109,8 +109,9 @@ TEST_CASE("settings: words that mean nothing are refused when the context is mad
        {Case{"COL_ALGORITHM", "ring", "allreduce"}, Case{"COL_ALGORITHM", "allredcue:ring", "allreduce"},
         Case{"COL_ALGORITHM", "allreduce:ring,allreduce:mst", "allreduce"},
         Case{"COL_ALGORITHM", "allreduce:", "allreduce"}, Case{"COL_ALGORITHM", "allreduce:knomial:radix=1", "radix"},
-        Case{"COL_NUMERICS", "exact", "fast, strict, deterministic"}, Case{"COL_CHECK", "always", "lazy, strict"},
-        Case{"COL_PROGRESS", "sometimes", "calls, thread"}, Case{"COL_FAULT", "explode", "kill"}}) {
+        Case{"COL_NUMERICS", "exact", "fast, strict, deterministic"}, Case{"COL_ORDER", "exact", "any, rank, tree"},
+        Case{"COL_CHECK", "always", "lazy, strict"}, Case{"COL_PROGRESS", "sometimes", "calls, thread"},
+        Case{"COL_FAULT", "explode", "kill"}}) {
     const Setting setting(c.variable, c.value);
     const auto outcome = start();
     INFO(c.variable << "=" << c.value << ": " << outcome.text);

@@ -52,6 +52,10 @@ CallSettings CallSettings::from_environment() {
   if (const auto text = core::env::get("COL_ALGORITHM")) settings.overrides = parse_overrides(*text);
   if (const auto path = core::env::get("COL_SELECTION")) settings.table = SelectionTable::load(*path);
   settings.numerics = static_cast<Numerics>(one_of("COL_NUMERICS", {"fast", "strict", "deterministic"}));
+  settings.order = static_cast<Order>(one_of("COL_ORDER", {"any", "rank", "tree"}));
+  if (settings.numerics == Numerics::deterministic && settings.order == Order::tree)
+    throw Error(ErrorCode::invalid_argument,
+                "COL_NUMERICS=deterministic asks for rank order, and COL_ORDER=tree for another; unset one of them");
   settings.compare_first = one_of("COL_CHECK", {"lazy", "strict"}) == 1;
   settings.progress_thread = one_of("COL_PROGRESS", {"calls", "thread"}) == 1;
   if (const auto text = core::env::get("COL_FAULT")) settings.fault = exec::Fault::parse(*text);

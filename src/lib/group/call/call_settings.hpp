@@ -7,6 +7,7 @@
 
 #include <col/job.hpp>
 #include <col/select.hpp>
+#include <col/types.hpp>
 
 #include "exec/fault.hpp"
 
@@ -18,6 +19,7 @@ struct CallSettings {
   std::vector<AlgorithmOverride> overrides = {};  // COL_ALGORITHM
   std::optional<SelectionTable> table = {};       // COL_SELECTION
   Numerics numerics = Numerics::fast;             // COL_NUMERICS
+  Order order = Order::any;                       // COL_ORDER, or the ContextSpec's
   bool compare_first = false;                     // COL_CHECK=strict
   bool progress_thread = false;                   // COL_PROGRESS=thread
   std::optional<exec::Fault> fault = {};          // COL_FAULT

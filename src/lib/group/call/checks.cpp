@@ -117,6 +117,16 @@ void check_equal_sides(const Request& request, const Shape& shape, bool of_root)
   require_count(request.out.count, request.in.count, role_of(true, of_root), "as many as the input", request, shape);
 }
 
+// In the tree's order, the input has any number of vectors.
+void check_contributions(const Request& request, const Shape& shape) {
+  const std::size_t in = request.in.count, out = request.out.count;
+  if (out == 0 ? in == 0 : in % out == 0) return;
+  refuse(shape,
+         "{}: in the tree's order, the input has whole contributions of {} elements, as many as the output; {} "
+         "elements are not a number of those",
+         to_string(request.collective), out, in);
+}
+
 // One side has a block for each rank, the other this rank's block.
 void check_blocks(const Request& request, const Shape& shape, bool of_root) {
   const CollectiveRow& row = row_of(request.collective);
@@ -144,6 +154,8 @@ void check_counts(const Request& request, const Shape& shape, bool is_root) {
                   "the sum of in_counts", request, shape);
     require_count(request.out.count, sum_of(request.out_counts, "out_counts", request, shape), "the output",
                   "the sum of out_counts", request, shape);
+  } else if (request.order == Order::tree) {
+    check_contributions(request, shape);
   } else if (row.in == row.out) {
     check_equal_sides(request, shape, on_root);
   } else {

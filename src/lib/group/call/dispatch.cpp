@@ -10,6 +10,7 @@
 #include "backend/capabilities.hpp"
 #include "core/joined.hpp"
 #include "core/kernels/reduce.hpp"
+#include "group/call/order.hpp"
 
 namespace col::group {
 namespace {
@@ -26,9 +27,12 @@ bool is_minmax(const Op& op) {
   return op.kind() == Op::Kind::builtin && (op.reduce_op() == ReduceOp::min || op.reduce_op() == ReduceOp::max);
 }
 
+// Up to so many ranks tell one another their shares at once; more do it in steps.
+constexpr int kAtOnce = 16;
+
 // A plan with the arrays that its request points to.
 struct OwnedPlan {
-  std::vector<std::size_t> in_counts, in_displacements, out_counts, out_displacements;
+  std::vector<std::size_t> contributions, in_counts, in_displacements, out_counts, out_displacements;
   Plan plan;
 };
 struct PlanOfCounts {
@@ -54,6 +58,13 @@ std::shared_ptr<const CountsExchange> exchange_of(const Algorithm& algorithm, co
   return exchange;
 }
 
+// By which the ranks tell one another how many contributions they give.
+Plan plan_of_shares(const PlanRequest& of_call) {
+  const std::string_view algorithm = of_call.size <= kAtOnce ? "direct" : "bruck";
+  return find_algorithm(Collective::allgather, algorithm)
+      ->build({.collective = Collective::allgather, .rank = of_call.rank, .size = of_call.size, .count = 1});
+}
+
 void copy_counts(std::span<const std::size_t> counts, std::vector<std::size_t>& to,
                  std::vector<std::size_t>& displacements) {
   to.assign(counts.begin(), counts.end());
@@ -66,6 +77,7 @@ std::size_t plan_count(const Request& request, const Shape& shape) {
   const CollectiveRow& row = row_of(request.collective);
   if (row.counts == BlockCounts::pairs) return 0;
   if (row.in == Extent::nothing || row.out == Extent::block) return request.out.count;
+  if (request.order == Order::tree) return request.out.count;
   return row.in == Extent::blocks ? request.in.count / static_cast<std::size_t>(shape.size) : request.in.count;
 }
 
@@ -77,7 +89,7 @@ std::size_t selection_bytes(const Request& request, const Shape& shape) {
   if (row.counts == BlockCounts::everyone && row.out == Extent::blocks) return request.out.bytes();
   if (row.in == Extent::block) return request.in.bytes() * size;
   if (row.out == Extent::block && !row.has_counts()) return request.out.bytes() * size;
-  return row.in == Extent::nothing ? request.out.bytes() : request.in.bytes();
+  return row.in == Extent::nothing || request.order == Order::tree ? request.out.bytes() : request.in.bytes();
 }
 
 DType dtype_of(const Request& request, const Shape& shape) {
@@ -117,6 +129,7 @@ struct Dispatcher::Case {
   const Key& key;
   PlanRequest plan;
   std::size_t bytes;
+  std::vector<std::size_t> shares = {};  // in the tree's order, if all ranks know them
 };
 
 Dispatcher::Dispatcher(Shape shape, std::vector<int> nodes, std::string backend, std::span<const NativeEntry> natives,
@@ -134,6 +147,7 @@ Dispatcher::Key Dispatcher::key_of(const Request& request, const CallWishes& wis
   const bool widens = reduction && !wishes.compress && request.op.kind() != Op::Kind::user && !is_minmax(request.op) &&
                       core::accumulation_type(dtype) != dtype;
   const bool scaled = reduction && request.op.kind() == Op::Kind::premul_sum;
+  const bool is_tree = request.order == Order::tree;
   return {
       .collective = request.collective,
       .count = plan_count(request, shape_),
@@ -146,9 +160,14 @@ Dispatcher::Key Dispatcher::key_of(const Request& request, const CallWishes& wis
       .commutative = !reduction || request.op.commutative(),
       .arithmetic = !reduction || is_arithmetic(request.op),
       .built_in = !reduction || request.op.kind() != Op::Kind::user,
-      .deterministic =
-          reduction && (wishes.deterministic || settings_.numerics == CallSettings::Numerics::deterministic),
+      .deterministic = reduction && !is_tree &&
+                       (request.order == Order::rank || settings_.numerics == CallSettings::Numerics::deterministic),
       .asynchronous = wishes.asynchronous,
+      .is_tree = is_tree,
+      .knows_shares = is_tree && (shape_.size == 1 || request.out.count == 0 ||
+                                  (!wishes.asynchronous && shares_.count(request.contributions) != 0)),
+      .share = is_tree ? share_of(request) : 0,
+      .contributions = is_tree ? request.contributions : 0,
       .algorithm = wishes.algorithm};
 }
 
@@ -213,6 +232,7 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
     c.plan.out_counts = owned->out_counts;
     c.plan.out_displacements = owned->out_displacements;
   }
+  if (key.is_tree && key.knows_shares && key.count != 0) c.shares = known_shares(key);
   const Choice choice = choose_for(c, reasons);
   auto decision = std::make_shared<Decision>();
   decision->algorithm = choice.algorithm.text();
@@ -228,7 +248,16 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
     decision->algorithm += fmt::format("#{:016x}", source.hash());  // ranks that read different files do not match
     owned->plan = source.build(c.plan);
   } else if (const Algorithm* algorithm = find_algorithm(request.collective, choice.algorithm.name)) {
-    if (const NeighbourCounts* counts = algorithm->neighbour_counts) {
+    if (key.is_tree && key.count == 0) {
+      // Nothing moves, and nobody asks how many contributions there are.
+    } else if (key.is_tree && !key.knows_shares) {
+      decision->exchange = exchange_of_shares(*algorithm, c);
+      owned->plan = plan_of_shares(c.plan);
+    } else if (key.is_tree) {
+      owned->contributions = std::move(c.shares);
+      c.plan.contributions = owned->contributions;
+      owned->plan = algorithm->build(c.plan);
+    } else if (const NeighbourCounts* counts = algorithm->neighbour_counts) {
       if (choice.algorithm.segment_bytes == 0) c.plan.parameters.segment = counts->segment(c.plan, size_of(key.dtype));
       owned->plan = counts->build(c.plan);
       decision->exchange = exchange_of(*algorithm, c.plan, owned);
@@ -237,11 +266,51 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
     }
   } else {
     decision->native = choice.algorithm.name;
+    decision->shares = std::move(c.shares);
     decision->starts = starts_natives_ && native(request.collective, choice.algorithm.name)->asynchronous;
     return decision;
   }
   decision->plan = std::shared_ptr<const Plan>(owned, &owned->plan);
   return decision;
+}
+
+// A rank that is alone knows its own.
+std::vector<std::size_t> Dispatcher::known_shares(const Key& key) const {
+  if (shape_.size == 1) {
+    const std::vector<std::size_t> own = {key.share};
+    if (const std::string problem = problem_with(own, key.contributions); !problem.empty())
+      throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", to_string(key.collective), problem), shape_.group,
+                  shape_.rank);
+    return own;
+  }
+  const std::vector<std::size_t>& told = shares_.at(key.contributions);
+  if (const std::size_t before = told[static_cast<std::size_t>(shape_.rank)]; before != key.share)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: this rank gives {} of {} contributions, but {} in the first call that named so many, "
+                            "which holds for all of them; give as many, or leave contributions out",
+                            to_string(key.collective), key.share, key.contributions, before),
+                shape_.group, shape_.rank);
+  return told;
+}
+
+// The ranks tell one another what they give, in the slot of the call.
+std::shared_ptr<const CountsExchange> Dispatcher::exchange_of_shares(const Algorithm& algorithm, const Case& c) const {
+  auto exchange = std::make_shared<CountsExchange>();
+  exchange->sent = {c.key.share};
+  exchange->received = static_cast<std::size_t>(shape_.size);
+  exchange->plan_of = [this, &algorithm, request = c.plan, contributions = c.key.contributions,
+                       remembers = !c.key.asynchronous](std::vector<std::size_t> received) {
+    if (const std::string problem = problem_with(received, contributions); !problem.empty())
+      throw Error(ErrorCode::mismatch, fmt::format("{}: {}", to_string(request.collective), problem), shape_.group, -1);
+    if (remembers && contributions != 0) shares_.emplace(contributions, received);
+    auto plan = std::make_shared<OwnedPlan>();
+    plan->contributions = std::move(received);
+    PlanRequest knowing = request;
+    knowing.contributions = plan->contributions;
+    plan->plan = algorithm.build(knowing);
+    return std::shared_ptr<const Plan>(plan, &plan->plan);
+  };
+  return exchange;
 }
 
 // The call's own word, then COL_ALGORITHM's, then the table's, then whatever can.
@@ -302,6 +371,8 @@ std::optional<std::string> Dispatcher::why_not(const AlgorithmSpec& spec, const 
     return fmt::format("{} has no parameter 'radix'", spec.name);
   if (spec.segment_bytes != 0 && algorithm->parameters.find("segment") == std::string_view::npos)
     return fmt::format("{} has no parameter 'segment'", spec.name);
+  if (c.key.is_tree && !algorithm->keeps_tree)
+    return fmt::format("{} does not combine contributions in the tree's order", spec.name);
   if (c.key.deterministic && algorithm->order != FoldOrder::rank_order)
     return fmt::format("{} does not combine elements in rank order, as deterministic calls need", spec.name);
   if (!c.key.commutative && algorithm->order == FoldOrder::any)
@@ -318,6 +389,11 @@ std::optional<std::string> Dispatcher::why_not_native(const NativeEntry& entry, 
     return fmt::format("{} does not take the operator '{}'", entry.name, c.request.op.name());
   if (entry.reduces != nullptr && row_of(c.key.collective).reduces() && !entry.reduces(c.request.op, c.key.dtype))
     return fmt::format("{} does not combine {} by '{}'", entry.name, to_string(c.key.dtype), c.request.op.name());
+  if (c.key.is_tree && entry.keeps_tree == nullptr)
+    return fmt::format("{} does not combine contributions in the tree's order", entry.name);
+  if (c.key.is_tree && (c.shares.empty() || !entry.keeps_tree(c.shares)))
+    return fmt::format("{} does not combine {} in the tree's order", entry.name,
+                       c.shares.empty() ? "contributions of which only their giver knows" : "such shares");
   if (c.key.deterministic && !entry.rank_order) return fmt::format("{} does not promise rank order", entry.name);
   const bool rounds =
       entry.rounds_per_hop && core::accumulation_type(c.key.dtype) != c.key.dtype && row_of(c.key.collective).reduces();
@@ -343,6 +419,7 @@ std::optional<std::string> Dispatcher::why_not_file(const AlgorithmSpec& spec, c
   try {
     if (row_of(c.key.collective).has_counts())
       return std::string("plans from files do not serve collectives with counts per rank");
+    if (c.key.is_tree) return std::string("plans from files do not say how many contributions each rank gives");
     const PlanFile& source = file(spec.file);
     if (auto refusal = source.refuse(c.plan)) return refusal;
     // Both, whatever this rank does: ranks may differ in it, but must decide alike. (Not for a file in elements, which

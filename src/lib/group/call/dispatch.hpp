@@ -28,15 +28,15 @@ namespace col::group {
 struct CallWishes {
   std::string_view algorithm = {};  // Options::algorithm
   bool asynchronous = false;
-  bool deterministic = false;
   bool compress = false;
 };
 
 inline CallWishes wishes_of(const Options& options, bool asynchronous) {
-  return {options.algorithm, asynchronous, options.deterministic, options.compress};
+  return {options.algorithm, asynchronous, options.compress};
 }
 
-// Comes before a plan that needs to know what the other ranks of the node know (Algorithm::neighbour_counts).
+// Comes before a plan that needs to know what the other ranks of the node know (Algorithm::neighbour_counts), or how
+// many contributions each rank gives (PlanRequest::contributions).
 struct CountsExchange {
   std::vector<std::size_t> sent;  // by this rank
   std::size_t received = 0;       // how many such numbers it gets
@@ -53,6 +53,7 @@ struct Decision {
   bool starts = false;                                  // it need not block
   DType dtype = DType::uint8;                           // type of what is moved
   bool widens = false, wide_input = false;              // as in the plan's request
+  std::vector<std::size_t> shares = {};                 // of a native entry in the tree's order: what each rank gives
   // The numbers of the algorithm for the flight recorder and for a timeline; set when they are first needed, with the
   // group's lock held.
   mutable std::optional<std::uint8_t> recorded = {};
@@ -67,7 +68,8 @@ class Dispatcher {
              bool starts_natives, const CallSettings& settings);
 
   // Requires: check() has passed. Equal calls get the same decision object, found without allocating. Throws
-  // invalid_argument or unavailable if the requested algorithm cannot serve the call.
+  // invalid_argument or unavailable if the requested algorithm cannot serve the call, and invalid_argument if this rank
+  // gives another share of the contributions than before.
   std::shared_ptr<const Decision> decide(const Request& request, const CallWishes& wishes);
 
   // True if one of the backend's own algorithms can serve the call, or is asked for by name. All ranks get the same
@@ -91,7 +93,10 @@ class Dispatcher {
     int root;
     DType dtype;
     bool widens, wide_input, in_place, minmax, commutative, arithmetic, built_in, deterministic, asynchronous;
-    std::string_view algorithm;  // of the wishes; owned by the entry once it is kept
+    bool is_tree;                      // Order::tree, and so below
+    bool knows_shares;                 // of all ranks
+    std::size_t share, contributions;  // of this rank; of all of them, if the call says it
+    std::string_view algorithm;        // of the wishes; owned by the entry once it is kept
     bool operator==(const Key&) const = default;
   };
   struct Entry {
@@ -102,6 +107,10 @@ class Dispatcher {
   struct Case;  // one call while it is decided
 
   Key key_of(const Request& request, const CallWishes& wishes) const;
+  // What each rank contributes to a call in the tree's order. Requires: key.knows_shares. Throws invalid_argument if
+  // this rank gives something else than that.
+  std::vector<std::size_t> known_shares(const Key& key) const;
+  std::shared_ptr<const CountsExchange> exchange_of_shares(const Algorithm& algorithm, const Case& c) const;
   std::shared_ptr<const Decision> make(const Request& request, const Key& key, Reasons reasons) const;
   Choice choose_for(const Case& c, Reasons reasons) const;
   std::optional<std::string> why_not(const AlgorithmSpec& spec, const Case& c, bool by_name) const;
@@ -118,6 +127,9 @@ class Dispatcher {
   const CallSettings& settings_;
   std::vector<std::unique_ptr<Entry>> entries_;  // few; an entry that is used moves to the front
   mutable std::map<std::string, PlanFile> files_;
+  // What the ranks have told one another in the first blocking call of so many contributions. All ranks make the same
+  // blocking calls one after the other, so they all have it from the next call on; others may be under way before that.
+  mutable std::map<std::size_t, std::vector<std::size_t>> shares_;
 };
 
 }  // namespace col::group

@@ -16,7 +16,8 @@ namespace col::group {
 ConstTensorView common_view(const Request& request) {
   // A root alone has the longer side; where all have both, the input.
   const CollectiveRow& row = row_of(request.collective);
-  return row.in == Extent::nothing || row.out == Extent::block ? ConstTensorView(request.out) : request.in;
+  const bool is_in_out = row.in == Extent::nothing || row.out == Extent::block || request.order == Order::tree;
+  return is_in_out ? ConstTensorView(request.out) : request.in;
 }
 
 namespace {
@@ -50,6 +51,9 @@ std::string describe(const Request& request, const CallForm& form) {
     text += fmt::format(" of {} {}", form.piece.whole != 0 ? form.piece.whole : view.count, to_string(view.dtype));
   if (form.piece.whole != 0) text += fmt::format(", from element {} on", form.piece.first);
   if (row_of(c).reduces()) text += fmt::format(", {}", in_one_line(request.op.name()));
+  if (request.order == Order::rank) text += ", in rank order";
+  if (request.order == Order::tree) text += ", in the tree's order";
+  if (request.contributions != 0) text += fmt::format(" of {} contributions", request.contributions);
   if (row_of(c).rooted) text += fmt::format(", root {}", request.root);
   if (form.compress) text += ", compress";
   if (!form.algorithm.empty()) text += fmt::format(", by {}", form.algorithm);
@@ -66,6 +70,7 @@ std::uint64_t fingerprint(std::uint64_t group_token, const Request& request, con
   if (counts.empty() && !row_of(c).has_private_counts()) hash.add(view.count);
   if (row_of(c).reduces()) hash.add(request.op.name()).add(static_cast<int>(request.op.kind()));
   if (row_of(c).rooted) hash.add(request.root);
+  if (request.order != Order::any) hash.add(static_cast<int>(request.order)).add(request.contributions);
   hash.add(form.asynchronous).add(form.compress).add(form.algorithm).add(form.piece.first).add(form.piece.whole);
   if (!form.part_of.empty()) hash.add(form.part_of);
   return hash.value();

@@ -121,6 +121,19 @@ void Flight::exchange_counts(Pending& pending) {
                                                 .slot = pending.request.fingerprint});
 }
 
+void Flight::scale(const Request& request, const Decision& decision, std::unique_ptr<std::byte[]>& scaled,
+                   std::size_t& room, exec::Operands& operands) {
+  if (request.op.kind() != Op::Kind::premul_sum || !row_of(request.collective).reduces()) return;
+  const std::size_t bytes = request.in.count * (decision.wide_input ? sizeof(float) : size_of(request.in.dtype));
+  if (bytes > room) {
+    scaled.reset(new std::byte[bytes]);
+    room = bytes;
+  }
+  core::premultiply_to(request.op.scale(), request.in.dtype, request.in.data, decision.wide_input, scaled.get(),
+                       request.in.count);
+  operands.input = scaled.get();
+}
+
 void Flight::execute(Pending& pending) {
   if (pending.exchanges_counts()) return exchange_counts(pending);
   const Request& request = pending.request;
@@ -133,16 +146,7 @@ void Flight::execute(Pending& pending) {
                           .widens = decision.widens,
                           .wide_input = decision.wide_input};
   set_apart(pending, sides_of(request, core_.shape()), operands);
-  if (request.op.kind() == Op::Kind::premul_sum && row_of(request.collective).reduces()) {
-    const std::size_t bytes = request.in.count * (decision.wide_input ? sizeof(float) : size_of(request.in.dtype));
-    if (bytes > pending.run.scaled_bytes) {
-      pending.run.scaled.reset(new std::byte[bytes]);
-      pending.run.scaled_bytes = bytes;
-    }
-    core::premultiply_to(request.op.scale(), request.in.dtype, request.in.data, decision.wide_input,
-                         pending.run.scaled.get(), request.in.count);
-    operands.input = pending.run.scaled.get();
-  }
+  scale(request, decision, pending.run.scaled, pending.run.scaled_bytes, operands);
   pending.run.executor.start(*pending.channel,
                              {.plan = pending.run.plan_of_counts ? pending.run.plan_of_counts : decision.plan,
                               .operands = operands,

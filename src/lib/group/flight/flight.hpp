@@ -99,6 +99,9 @@ class Flight {
   // Called in a catch block: breaks the group with the present exception, which is about `pending`.
   [[noreturn]] void fail(const Pending& pending);
 
+  // The input of a premul_sum becomes a multiplied copy in `scaled`, which has `room` bytes and gets more if need be.
+  static void scale(const Request& request, const Decision& decision, std::unique_ptr<std::byte[]>& scaled,
+                    std::size_t& room, exec::Operands& operands);
   // Copies what a call reads, or has written, and blocks until that is done.
   static void fetch(Pending& pending, WaitContext& wait) {
     if (pending.staging) copy_in(pending, wait);

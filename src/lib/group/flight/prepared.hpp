@@ -15,12 +15,17 @@
 
 namespace col::group {
 
+// The order that the call itself names, as one number. Two that name different orders at once are never made.
+inline std::uint8_t asked_order(const Options& options) noexcept {
+  return static_cast<std::uint8_t>(options.order) | static_cast<std::uint8_t>(options.deterministic);
+}
+
 struct Prepared : CollectiveCall {
   std::string asked_algorithm = {};  // Options::algorithm
-  bool deterministic = false;
-  bool is_long = false;         // a look at the clock is nothing beside it
-  Channel* channel = nullptr;   // that it uses
-  Stream stream = {};           // of copies from and to the GPU
+  std::uint8_t asked_order = 0;      // asked_order(), of its Options
+  bool is_long = false;              // a look at the clock is nothing beside it
+  Channel* channel = nullptr;        // that it uses
+  Stream stream = {};                // of copies from and to the GPU
   bool ends_on_device = false;  // streams can wait for it: it is over when the device says so, with nothing to copy
   std::unique_ptr<backend::PreparedNative> native =
       {};                 // the channel's part of one that comes again; null: there is none

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/hash.hpp"
+#include "group/call/order.hpp"
 #include "group/staging/staging.hpp"
 
 namespace col::group {
@@ -45,8 +46,8 @@ void MultiGpu::check_numerics(const MultiGpuCall& call, const Options& options) 
   request.collective = call.collective;
   request.in.dtype = request.out.dtype = call.tensors().front().dtype;
   request.op = options.op;
-  const auto objection =
-      lanes_.own().dispatcher.objection(request, {.deterministic = options.deterministic}, algorithm());
+  request.order = order_of(call.collective, options, core_.settings().order);
+  const auto objection = lanes_.own().dispatcher.objection(request, {}, algorithm());
   if (!objection) return;
   throw core_.own_error(
       ErrorCode::unavailable,

@@ -39,7 +39,7 @@ void Collectives::begin_scope() {
 
 PendingPtr Collectives::collect(const Call& call, const Options& options) {
   core_.check_named(options.group);
-  Request request = request_of(call, options);
+  Request request = request_of(call, options, core_.settings().order);
   if (!collected_.empty() && options.stream.handle != collected_.front().pending->stream.handle)
     throw core_.own_error(
         ErrorCode::invalid_argument,

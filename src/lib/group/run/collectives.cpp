@@ -12,6 +12,7 @@
 #include "backend/capabilities.hpp"
 #include "group/call/checks.hpp"
 #include "group/call/composite.hpp"
+#include "group/call/order.hpp"
 
 namespace col::group {
 namespace {
@@ -62,14 +63,15 @@ class Differences {
   differences.of(options.root, known.request.root);
   differences.of(options.stream.handle, known.request.stream.handle);
   differences.of(options.compress, known.form.compress);
-  differences.of(options.deterministic, known.deterministic);
+  differences.of(asked_order(options), known.asked_order);
+  differences.of(options.contributions, known.request.contributions);
   return !differences.any() && is_same(options.algorithm, known.asked_algorithm) &&
          is_same(known.form.part_of, Composite::current());
 }
 
 }  // namespace
 
-Request request_of(const Call& call, const Options& options) {
+Request request_of(const Call& call, const Options& options, Order order) {
   if (static_cast<std::size_t>(call.collective) >= kCollectives.size() || row_of(call.collective).is_message)
     throw Error(
         ErrorCode::invalid_argument,
@@ -81,7 +83,9 @@ Request request_of(const Call& call, const Options& options) {
           .out_counts = call.out_counts,
           .op = options.op,
           .root = options.root,
-          .stream = options.stream};
+          .stream = options.stream,
+          .order = order_of(call.collective, options, order),
+          .contributions = options.contributions};
 }
 
 // A training step makes the calls of the last one again: they need no new checks, and no new decision.
@@ -92,7 +96,7 @@ void Collectives::run(const Call& call, const Options& options) {
     core_.check_name(options.group);
     return starter_.run_again(known, options);
   }
-  run_over(nullptr, request_of(call, options), options);
+  run_over(nullptr, request_of(call, options, core_.settings().order), options);
 }
 
 void Collectives::begin_again(Pending& known, const Options& options) {
@@ -136,7 +140,7 @@ PendingPtr Collectives::start(const Call& call, const Options& options) {
     starter_.launch(pending);
   } else {
     core_.check_name(options.group);
-    pending = starter_.prepare(nullptr, request_of(call, options), options, true);
+    pending = starter_.prepare(nullptr, request_of(call, options, core_.settings().order), options, true);
     if (!pending) return pending;
     starter_.begin(*pending, false);
     starter_.launch(pending);
@@ -161,7 +165,7 @@ void Collectives::keep(const PendingPtr& pending) {
 PendingPtr Collectives::prepare(const Call& call, const Options& options) {
   const Use use(access_);
   core_.check_name(options.group);
-  Request request = request_of(call, options);
+  Request request = request_of(call, options, core_.settings().order);
   // The end of a call drops a user's function.
   if (lanes_.own().channel == nullptr || request.op.kind() == Op::Kind::user) {
     check(request, core_.shape());
@@ -217,6 +221,8 @@ std::string Collectives::explain(Collective collective, std::size_t bytes, DType
   request.collective = collective;
   request.op = options.op;
   request.root = options.root;
+  request.order = order_of(collective, options, core_.settings().order);
+  request.contributions = options.contributions;
   request.in = {nullptr, count, dtype};
   request.out = {nullptr, count, dtype};
   const CollectiveRow& row = row_of(collective);

@@ -14,8 +14,9 @@
 
 namespace col::group {
 
-// The call as a backend gets it. Throws invalid_argument if it is no collective.
-Request request_of(const Call& call, const Options& options);
+// The call as a backend gets it. Throws invalid_argument if it is no collective, or has no order that is there.
+// `order`: of the group.
+Request request_of(const Call& call, const Options& options, Order order);
 
 class Collectives {
  public:

@@ -32,7 +32,7 @@ View part_of(View view, std::size_t first, std::size_t count, std::size_t whole)
 // in the pieces of ranks with buffers on GPUs.
 std::size_t Collectives::elements_of_piece(const Lane& lane, const Request& request, const Options& options) const {
   if (!lanes_.may_stage() || lane.channel == nullptr || lane.device.type != Device::Type::cpu) return 0;
-  if (!is_by_element(request.collective) || options.compress) return 0;
+  if (!is_by_element(request.collective) || options.compress || request.order == Order::tree) return 0;
   const ConstTensorView view = common_view(request);
   const std::size_t elements = std::max<std::size_t>(1, Staging::kPartBytes / size_of(view.dtype));
   return view.count >= 2 * elements ? elements : 0;

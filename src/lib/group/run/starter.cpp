@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "core/clock/clock.hpp"
 #include "core/job/record_words.hpp"
 #include "core/kernels/reduce.hpp"
+#include "exec/memory.hpp"
 #include "group/call/checks.hpp"
 #include "group/call/composite.hpp"
 
@@ -30,6 +32,26 @@ void copy_own(const Request& request) {
     core::premultiply(request.op.scale(), request.out.dtype, request.out.data, request.out.count);
 }
 
+// In the tree's order it has any number of contributions: a plan without messages.
+void fold_own(const Request& request, const Decision& decision) {
+  exec::Operands operands{.input = request.in.data,
+                          .output = request.out.data,
+                          .dtype = decision.dtype,
+                          .op = request.op,
+                          .widens = decision.widens,
+                          .wide_input = decision.wide_input};
+  std::unique_ptr<std::byte[]> scaled;
+  std::size_t room = 0;
+  Flight::scale(request, decision, scaled, room, operands);
+  exec::Memory memory;
+  memory.prepare(*decision.plan, operands);
+  Round round;
+  for (std::size_t index = 0; index < decision.plan->rounds; ++index) {
+    decision.plan->round(index, round);
+    for (const Step& step : round.steps()) memory.run(step);
+  }
+}
+
 }  // namespace
 
 Starter::Starter(Core& core, Lanes& lanes, Stager& stager, Flight& flight)
@@ -47,11 +69,12 @@ PendingPtr Starter::prepare(Lane* over, Request&& request, const Options& option
   Lane& lane = over != nullptr ? *over : lanes_.lane_for(request, wishes_of(options, asynchronous));
   auto staging = stager_.stage(request, lane.device);
   if (lane.channel == nullptr) {
-    run_alone(request, options, staging.get());
+    run_alone(lane, request, options, staging.get());
     return nullptr;
   }
   auto decision = lane.dispatcher.decide(request, wishes_of(options, asynchronous));
   request.algorithm = decision->native;
+  request.shares = decision->shares;
   if (lane.can.device != nullptr) {
     ask_device(*lane.can.device, request);
     // A capture that is under way now is mostly this thread's own capture.
@@ -71,7 +94,7 @@ PendingPtr Starter::prepare(Lane* over, Request&& request, const Options& option
   pending->decision = std::move(decision);
   pending->form = {asynchronous, options.compress, pending->decision->algorithm, piece, part_of};
   pending->asked_algorithm = options.algorithm;
-  pending->deterministic = options.deterministic;
+  pending->asked_order = asked_order(options);
   pending->in_counts.assign(request.in_counts.begin(), request.in_counts.end());
   pending->out_counts.assign(request.out_counts.begin(), request.out_counts.end());
   request.in_counts = pending->in_counts;
@@ -96,12 +119,16 @@ void Starter::ask_device(DeviceOps& gpu, Request& request) {
 }
 
 // A world of one, or of none other than this rank where its device cannot do what is asked.
-void Starter::run_alone(const Request& request, const Options& options, Staging* staging) {
-  if (staging == nullptr) return copy_own(request);
+void Starter::run_alone(Lane& lane, const Request& request, const Options& options, Staging* staging) {
+  const auto do_own = [&] {
+    if (request.order != Order::tree) return copy_own(request);
+    fold_own(request, *lane.dispatcher.decide(request, wishes_of(options, false)));
+  };
+  if (staging == nullptr) return do_own();
   WaitContext wait = core_.waiting(Deadline::after(core_.timeout_of(options)));
   staging->fetch(request.stream);
   Flight::await_copies(*staging, wait);
-  copy_own(request);
+  do_own();
   staging->give_back(request.stream);
   Flight::await_copies(*staging, wait);
 }

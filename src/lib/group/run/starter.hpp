@@ -53,7 +53,7 @@ class Starter {
   void compare_first(Pending& pending, const Deadline* until);
   void start_native(const PendingPtr& pending);
   void start_on_gpu(std::span<const PendingPtr> calls, const Deadline* until);
-  void run_alone(const Request& request, const Options& options, Staging* staging);
+  void run_alone(Lane& lane, const Request& request, const Options& options, Staging* staging);
 
   Core& core_;
   Lanes& lanes_;

@@ -142,6 +142,9 @@ enum {
   COL_PREMUL_SUM = 256 /* each rank multiplies its input by col_options.scale before the sum */
 };
 
+/* In which order a reduction combines contributions. <col/options.hpp> says more of each. */
+enum { COL_ORDER_ANY = 0, COL_ORDER_RANK = 1, COL_ORDER_TREE = 2, COL_ORDER_EXACT = 3 };
+
 /* Kinds of memory. */
 enum { COL_DEVICE_CPU = 0, COL_DEVICE_CUDA = 1 };
 
@@ -429,6 +432,9 @@ typedef struct col_options {
   int32_t deterministic; /* not 0: only algorithms that combine in rank order */
   int32_t compress;      /* not 0: floats of 8 and 16 bits send partial sums in 8 and 16 bits */
   int32_t reserved;
+  int32_t order; /* COL_ORDER_ANY, ...: in which order a reduction combines contributions */
+  int32_t reserved_2;
+  size_t contributions; /* with COL_ORDER_TREE: of all ranks together; 0: nobody says it */
 } col_options;
 
 /* ---- Collectives ------------------------------------------------------------------------------------------------- */

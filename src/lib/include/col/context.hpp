@@ -76,6 +76,10 @@ struct COL_EXPORT ContextSpec {
   // messages and reports know it by, and local_rank its place on the host. Context::init_group() for "default" is
   // join_group(), and that waits for as long as it takes.
   bool is_spare = false;
+  // The order of reductions whose call names none (Options::order): any, rank or tree. `tree` holds for the collectives
+  // that it is there for, and one of these that is not built yet is invalid_argument; scans stay as they are. Where it
+  // is any, COL_ORDER counts. All ranks need the same.
+  Order order = Order::any;
 
   // Takes COL_* if they are set, else the first complete set of another launcher's variables (docs/environment.md),
   // else a world of one. Throws invalid_argument that names the variable and says what it should be.

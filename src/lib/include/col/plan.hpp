@@ -74,6 +74,11 @@ struct PlanRequest {
   // each rank of this rank's node knows, in rank order. For gatherv and scatterv, its `count`; for alltoallv, its
   // in_counts and then its out_counts. The maker of the request keeps the array, too.
   std::span<const std::size_t> neighbour_counts = {};
+  // Order::tree: how many contributions each rank gives, in rank order. The input then has contributions[rank] vectors
+  // of `count` elements, one after the other, and all of them are combined in the tree's order. The maker of the
+  // request keeps the array, too. Empty: each rank gives one, and the order is the algorithm's. Requires: allreduce;
+  // at least one contribution; in_place only where this rank gives one.
+  std::span<const std::size_t> contributions = {};
 };
 
 // ---- The parts of a plan --------------------------------------------------------------------------------------------
@@ -161,6 +166,7 @@ struct Plan {
   std::size_t scratch = 0;  // the plan uses this many elements of Buffer::scratch
   std::size_t wide = 0;     // the plan uses this many elements of Buffer::wide
   std::function<void(std::size_t index, Round& round)> generate = {};  // adds the steps of one round to an empty Round
+  std::size_t contributions = 0;  // by how many avg divides; 0: by the number of ranks
 
   // Requires: index < rounds.
   void round(std::size_t index, Round& out) const {
@@ -215,6 +221,7 @@ struct Algorithm {
   Plan (*build)(const PlanRequest& request);
   CostFormula cost = {};
   const NeighbourCounts* neighbour_counts = nullptr;  // set: it builds from PlanRequest::neighbour_counts
+  bool keeps_tree = false;                            // it builds from PlanRequest::contributions
 };
 
 // All built-in algorithms, ordered by collective.
@@ -239,8 +246,10 @@ class COL_EXPORT PlanProblem {
     bool widens = false, wide_input = false, in_place = false;
     PlanParameters parameters = {};
     std::vector<int> node_of_rank = {};
+    std::vector<std::size_t> contributions = {};  // as in PlanRequest; in_place is then for ranks that give one
   };
-  // Throws invalid_argument for a size below one, a root outside of the group, or an array of the wrong length.
+  // Throws invalid_argument for a size below one, a root outside of the group, an array of the wrong length, or
+  // contributions of which there are none, or that are not for an allreduce.
   explicit PlanProblem(Spec spec);
   const Spec& spec() const noexcept { return spec_; }
   int size() const noexcept { return spec_.size; }
@@ -283,7 +292,7 @@ struct Verdict {
 
 // Executes the plans of all ranks together, symbolically. The plans are good if all of this holds:
 // - Every output element holds what the collective promises: each contribution exactly once, converted once. Ranks that
-//   share a result have equal expressions.
+//   share a result have equal expressions. If the problem lists contributions, they are combined in the tree's order.
 // - Sends and receives pair in order and length.
 // - Nothing deadlocks, even if every send waits for its receive.
 // - No message or local step touches a slice in flight against the rules of Round.

@@ -21,7 +21,7 @@ namespace col {
 // takes the device, and `in` and `out` are either the same memory or do not overlap.
 //
 // Buffers by collective (n = group size):
-//   allreduce, reduce     in, out of equal count (out is empty on a non-root of reduce)
+//   allreduce, reduce     in, out of equal count (out is empty on a non-root of reduce); but see `order`
 //   scan, exscan          in, out of equal count
 //   broadcast             out, on every rank: read on the root, written elsewhere
 //   allgather(v)          out.count = n * in.count, or the sum of out_counts; block r comes from rank r
@@ -46,6 +46,11 @@ struct Request {
   Stream stream = {};
   // For native entries: the name of one of them. Empty: the backend chooses one that serves `collective`.
   std::string_view algorithm = {};
+  // The order in which a reduction combines. By `tree`, the input of an allreduce has any number of contributions, of
+  // out.count elements each.
+  Order order = Order::any;
+  std::size_t contributions = 0;             // with Order::tree: of all ranks, as the call says; 0: it does not say
+  std::span<const std::size_t> shares = {};  // likewise, for native entries: how many each rank gives
 };
 
 // A collective that a backend does by its own implementation, and how its numerics differ from those of col's plans.
@@ -61,6 +66,9 @@ struct NativeEntry {
   bool asynchronous = false;   // start_native() returns before it has ended
   // Of a reduction: whether it combines this type by this operator. Null: whatever is defined (see Op).
   bool (*reduces)(const Op& op, DType dtype) noexcept = nullptr;
+  // Whether it serves Order::tree where the ranks give these numbers of contributions, which all of them know
+  // (Request::shares). Null: it does not.
+  bool (*keeps_tree)(std::span<const std::size_t> shares) noexcept = nullptr;
 };
 
 // What a rank tells the others about itself when a group is made.

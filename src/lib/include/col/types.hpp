@@ -195,6 +195,19 @@ class COL_EXPORT Op {
   std::shared_ptr<const User> user_;  // shared: an Op is a value, and its copies in requests outlive the caller's Op
 };
 
+// In which order a reduction combines contributions.
+enum class Order : std::uint8_t {
+  any,   // one that is fixed by the call, the number of ranks and the algorithm
+  rank,  // ((x0 op x1) op x2) op …, of ranks 0, 1, 2, …
+  // Neighbours of all V contributions are combined, level by level, and an odd last one goes up as it is. Contributions
+  // are numbered rank by rank, and a rank gives any number of them. The bits depend on V and the contributions alone:
+  // not on the number of ranks, on what each of them gives, on hosts, or on the algorithm.
+  tree,
+  exact,  // the correctly rounded sum, whatever the order: not there yet
+};
+
+COL_EXPORT std::string_view to_string(Order order) noexcept;
+
 // ---- Devices and backends -------------------------------------------------------------------------------------------
 
 enum class Backend : std::uint8_t { automatic, shm, gloo, nccl, hosts };

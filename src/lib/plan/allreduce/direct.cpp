@@ -13,17 +13,54 @@
 // 2(p-1)a + 2fnb + fng, f = (p-1)/p, if its messages happen to take turns. Wins: links that carry many messages at once
 // (shared memory, a full crossbar), and wherever a result must not depend on the algorithm: it adds in rank order.
 // Limits: any p; p-1 connections per rank at once; scratch of n.
-// Source: the pairwise exchange of R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication
-// operations in MPICH, IJHPCA 19(1), 2005, in one step.
-// Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
+// In the tree's order (Order::tree), a rank first folds its subtrees (tree_order.hpp), and sends block b of each of
+// them: n(m+1)(p-1)/p bytes, with m subtrees of a rank, which is the same where shares are nodes of the tree. Source:
+// the pairwise exchange of R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in
+// MPICH, IJHPCA 19(1), 2005, in one step. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder;
+// tests/unit/plan/tree_order_test.cpp.
+#include <memory>
+
+#include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
 #include "plan/rank_order.hpp"
 #include "plan/support.hpp"
+#include "plan/tree_order.hpp"
 
 namespace col::plan::allreduce {
 namespace {
 
+// Its rounds: the subtrees, if there are any to fold; to the owners of blocks; and back.
+Plan build_direct_tree(const PlanRequest& request) {
+  const Blocks blocks = Blocks::even(request.count, static_cast<std::size_t>(request.size));
+  const Slice result = blocks.slice(Buffer::output, request.rank);
+  Scratch scratch;
+  const auto shares = std::make_shared<const TreeShares>(request, result.offset, result, false, scratch);
+  const std::size_t push = shares->own.folds() ? 1 : 0;
+  const auto generate = [shares, blocks, result, push](std::size_t index, Round& round) {
+    if (index < push) return shares->own(round);
+    for (int distance = 1; distance < shares->size; ++distance) {
+      const int to = shifted(shares->rank, distance, shares->size);
+      const int from = shifted(shares->rank, -distance, shares->size);
+      if (index == push) {
+        const Slice block = blocks.slice(Buffer::output, to);
+        shares->send(to, block.offset, block.count, round);
+        shares->receive(from, round);
+      } else {
+        round.send(to, result);
+        round.recv(from, blocks.slice(Buffer::output, from));
+      }
+    }
+    if (index > push) return;
+    shares->fold.begin(round);
+    shares->fold.end(round);
+  };
+  Plan plan = make_plan(push + (request.size > 1 ? 2 : 1), scratch, generate);
+  plan.contributions = shares->total;
+  return plan;
+}
+
 Plan build_direct(const PlanRequest& request) {
+  if (!request.contributions.empty()) return build_direct_tree(request);
   if (request.size == 1) return alone(request);
   Scratch scratch;
   const ShardsInRankOrder blocks = shards_in_rank_order(request, scratch);
@@ -53,6 +90,7 @@ extern constinit const Algorithm direct = {
     .order = FoldOrder::rank_order,
     .build = build_direct,
     .cost = {.text = "about 2(p-1)α + 2fnβ + fnγ", .seconds = allreduce_direct, .least = 0.80, .most = 1.01},
+    .keeps_tree = true,
 };
 
 }  // namespace col::plan::allreduce

@@ -10,11 +10,16 @@
 // Steps: 1, of p-1 messages. Bytes on the wire, per rank: n(p-1). Cost, with one port: (p-1)(a + nb + ng); where the
 // messages go at once, a + (p-1)(nb + ng). Wins: a few elements among few ranks, where one latency is all that counts.
 // Limits: any p; scratch of n(p-1).
+// In the tree's order (Order::tree), a rank sends its subtrees (tree_order.hpp), of which it may have several.
 // Source: the all-to-all broadcast of V. Kumar, A. Grama, A. Gupta, G. Karypis: Introduction to parallel computing,
-// 1994, ch. 3, with a local sum. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
+// 1994, ch. 3, with a local sum. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder;
+// tests/unit/plan/tree_order_test.cpp.
+#include <memory>
+
 #include "plan/cost_terms.hpp"
 #include "plan/rank_order.hpp"
 #include "plan/support.hpp"
+#include "plan/tree_order.hpp"
 
 namespace col::plan::allreduce {
 namespace {
@@ -36,7 +41,30 @@ struct OneShot {
   }
 };
 
+// Its rounds: the subtrees, if there are any to fold; all to all; in place, what writes the result.
+Plan build_one_shot_tree(const PlanRequest& request) {
+  Scratch scratch;
+  const auto shares =
+      std::make_shared<const TreeShares>(request, 0, Slice{Buffer::output, 0, request.count}, true, scratch);
+  const std::size_t exchange = shares->own.folds() ? 1 : 0;
+  const bool ends_late = request.in_place && request.size > 1;
+  const auto generate = [shares, exchange, ends_late, count = request.count](std::size_t index, Round& round) {
+    if (index < exchange) return shares->own(round);
+    if (index > exchange) return shares->fold.end(round);
+    for (int distance = 1; distance < shares->size; ++distance) {
+      shares->send(shifted(shares->rank, distance, shares->size), 0, count, round);
+      shares->receive(shifted(shares->rank, -distance, shares->size), round);
+    }
+    shares->fold.begin(round);
+    if (!ends_late) shares->fold.end(round);
+  };
+  Plan plan = make_plan(exchange + (ends_late ? 2 : 1), scratch, generate);
+  plan.contributions = shares->total;
+  return plan;
+}
+
 Plan build_one_shot(const PlanRequest& request) {
+  if (!request.contributions.empty()) return build_one_shot_tree(request);
   if (request.size == 1) return alone(request);
   Scratch scratch;
   const RankOrderFold fold =
@@ -54,6 +82,7 @@ extern constinit const Algorithm one_shot = {
     .build = build_one_shot,
     .cost = {.text = "(p-1)(α + nβ + nγ)",
              .seconds = [](const CostTerms& t) { return (t.p - 1) * (t.message(t.n) + t.add(t.n)); }},
+    .keeps_tree = true,
 };
 
 }  // namespace col::plan::allreduce

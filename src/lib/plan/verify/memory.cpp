@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -77,7 +78,16 @@ RankMemory::RankMemory(const PlanProblem& problem, int rank, const Plan& plan, c
   if (request.in_place) share(request);
 
   const Slice input{Buffer::input, 0, count(Buffer::input)};
-  if (!input.empty()) write(input, {{input.count, symbols.leaf(rank), 0}});
+  if (request.contributions.empty()) {
+    if (!input.empty()) write(input, {{input.count, symbols.leaf(rank), 0}});
+  } else {
+    const auto own = request.contributions.begin() + rank;
+    const auto first = static_cast<int>(std::reduce(request.contributions.begin(), own));
+    for (std::size_t i = 0; i < *own; ++i) {
+      const Slice one = input.part(i * request.count, request.count);
+      if (!one.empty()) write(one, {{one.count, symbols.leaf(first + static_cast<int>(i)), 0}});
+    }
+  }
   const Slice output{Buffer::output, 0, count(Buffer::output)};
   if (!row.has_input(true) && rank == request.root && !output.empty())
     write(output, {{output.count, symbols.leaf(rank), 0}});

@@ -1,6 +1,7 @@
 #include "plan/verify/symbols.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <map>
 
@@ -27,9 +28,9 @@ std::uint64_t hash_of(Node left, Node right) {
   return scatter((static_cast<std::uint64_t>(left) << 32) | right);
 }
 
-// The ranks with a count that `chosen` accepts, as "0..2, 5"; cut short after some.
+// Those with a count that `chosen` accepts, as "0..2, 5"; cut short after some.
 template <class Chosen>
-std::string list_ranks(const std::vector<std::uint32_t>& counts, Chosen chosen) {
+std::string list_of(const std::vector<std::uint32_t>& counts, Chosen chosen) {
   constexpr int kMostRanges = 8;
   std::string text;
   int ranges = 0;
@@ -50,23 +51,29 @@ std::string list_ranks(const std::vector<std::uint32_t>& counts, Chosen chosen) 
 
 }  // namespace
 
-Symbols::Symbols(int ranks) : ranks_(ranks), terms_(1), slots_(1024, kUnset) {
+Symbols::Symbols(int contributions, bool of_ranks)
+    : leaves_(contributions), of_ranks_(of_ranks), terms_(1), slots_(1024, kUnset) {
   Fingerprint sum;
   prefix_.push_back(sum);
-  for (int rank = 0; rank < ranks; ++rank) {
-    const auto seed = static_cast<std::uint64_t>(rank) * 2;
+  for (int leaf = 0; leaf < leaves_; ++leaf) {
+    const auto seed = static_cast<std::uint64_t>(leaf) * 2;
     const Fingerprint own{scatter(seed), scatter(seed + 1)};
     sum = {sum.low + own.low, sum.high + own.high};
     prefix_.push_back(sum);
-    terms_.push_back(
-        {.ranks = own, .contributions = 1, .first = rank, .last = rank + 1, .kind = Kind::leaf, .is_left_fold = true});
+    terms_.push_back({.members = own,
+                      .contributions = 1,
+                      .first = leaf,
+                      .last = leaf + 1,
+                      .kind = Kind::leaf,
+                      .is_left_fold = true,
+                      .is_tree = true});
   }
 }
 
 Node Symbols::reduce(Node left, Node right) {
   const Term& a = terms_[left];
   const Term& b = terms_[right];
-  Term term{.ranks = {a.ranks.low + b.ranks.low, a.ranks.high + b.ranks.high},
+  Term term{.members = {a.members.low + b.members.low, a.members.high + b.members.high},
             .contributions = saturating_sum(a.contributions, b.contributions),
             .left = left,
             .right = right,
@@ -75,6 +82,10 @@ Node Symbols::reduce(Node left, Node right) {
     term.first = a.first;
     term.last = b.last;
     term.is_left_fold = a.is_left_fold && b.kind == Kind::leaf;
+    // A tree over n leaves is cut after the largest power of two below n, whatever comes before and after them.
+    const auto leaves = static_cast<unsigned>(b.last - a.first);
+    const auto left_leaves = static_cast<unsigned>(a.last - a.first);
+    term.is_tree = a.is_tree && b.is_tree && left_leaves == std::bit_floor(leaves - 1);
   }
   return intern(term);
 }
@@ -92,7 +103,7 @@ bool Symbols::holds_once(Node node, int first, int last) const noexcept {
   const Fingerprint& from = prefix_[static_cast<std::size_t>(first)];
   const Fingerprint& to = prefix_[static_cast<std::size_t>(last)];
   return term.contributions == static_cast<std::uint32_t>(last - first) &&
-         term.ranks == Fingerprint{to.low - from.low, to.high - from.high};
+         term.members == Fingerprint{to.low - from.low, to.high - from.high};
 }
 
 FoldOrder Symbols::order(Node node) const noexcept {
@@ -118,7 +129,7 @@ Node Symbols::intern(const Term& term) {
 void Symbols::grow() {
   slots_.assign(slots_.size() * 4, kUnset);
   const std::size_t mask = slots_.size() - 1;
-  for (std::size_t node = static_cast<std::size_t>(ranks_) + 1; node < terms_.size(); ++node) {
+  for (std::size_t node = static_cast<std::size_t>(leaves_) + 1; node < terms_.size(); ++node) {
     std::size_t slot = hash_of(terms_[node].left, terms_[node].right) & mask;
     while (slots_[slot] != kUnset) slot = (slot + 1) & mask;
     slots_[slot] = static_cast<Node>(node);
@@ -127,7 +138,7 @@ void Symbols::grow() {
 
 std::vector<std::uint32_t> Symbols::contributions(Node node) const {
   // An operand is always older than what is made of it: from the youngest down, every node is visited once.
-  std::vector<std::uint32_t> counts(static_cast<std::size_t>(ranks_), 0);
+  std::vector<std::uint32_t> counts(static_cast<std::size_t>(leaves_), 0);
   std::map<Node, std::uint32_t, std::greater<>> open = {{node, 1}};
   while (!open.empty()) {
     const auto [youngest, times] = *open.begin();
@@ -146,20 +157,24 @@ std::vector<std::uint32_t> Symbols::contributions(Node node) const {
   return counts;
 }
 
+std::string Symbols::name_of(int contribution) const {
+  return of_ranks_ ? fmt::format("rank {}'s contribution", contribution) : fmt::format("contribution {}", contribution);
+}
+
 std::string Symbols::complaint(Node node, int first, int last) const {
   const std::vector<std::uint32_t> counts = contributions(node);
-  const std::string has = list_ranks(counts, [](std::uint32_t n) { return n > 0; });
-  for (int rank = 0; rank < ranks_; ++rank) {
-    const std::uint32_t times = counts[static_cast<std::size_t>(rank)];
-    if (rank < first || rank >= last) {
-      if (times > 0) return fmt::format("rank {}'s contribution does not belong here (has {})", rank, has);
+  const std::string has = list_of(counts, [](std::uint32_t n) { return n > 0; });
+  for (int leaf = 0; leaf < leaves_; ++leaf) {
+    const std::uint32_t times = counts[static_cast<std::size_t>(leaf)];
+    if (leaf < first || leaf >= last) {
+      if (times > 0) return fmt::format("{} does not belong here (has {})", name_of(leaf), has);
     } else if (times == 0) {
-      return fmt::format("rank {}'s contribution is missing (has {})", rank, has);
+      return fmt::format("{} is missing (has {})", name_of(leaf), has);
     }
   }
-  for (int rank = first; rank < last; ++rank) {
-    const std::uint32_t times = counts[static_cast<std::size_t>(rank)];
-    if (times > 1) return fmt::format("rank {}'s contribution is in it {} times", rank, times);
+  for (int leaf = first; leaf < last; ++leaf) {
+    const std::uint32_t times = counts[static_cast<std::size_t>(leaf)];
+    if (times > 1) return fmt::format("{} is in it {} times", name_of(leaf), times);
   }
   return "its contributions cannot be told apart";  // a collision of fingerprints: not in practice
 }
@@ -167,9 +182,10 @@ std::string Symbols::complaint(Node node, int first, int last) const {
 std::string Symbols::describe(Node node) const {
   if (node == kUnset) return "nothing";
   const Term& term = terms_[node];
-  if (term.kind == Kind::leaf) return fmt::format("rank {}'s data", term.first);
-  return fmt::format("a {} (of ranks {})", term.kind == Kind::finish ? "converted value" : "partial result",
-                     list_ranks(contributions(node), [](std::uint32_t n) { return n > 0; }));
+  if (term.kind == Kind::leaf) return of_ranks_ ? fmt::format("rank {}'s data", term.first) : name_of(term.first);
+  return fmt::format("a {} (of {} {})", term.kind == Kind::finish ? "converted value" : "partial result",
+                     of_ranks_ ? "ranks" : "contributions",
+                     list_of(contributions(node), [](std::uint32_t n) { return n > 0; }));
 }
 
 }  // namespace col::plan::symbolic

@@ -1,6 +1,8 @@
 // The verifier: what it promises is in plan.hpp. Values are in verify/symbols.hpp, buffers in verify/memory.hpp, the
 // execution in verify/machine.hpp, and what must come out of it here.
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -20,7 +22,7 @@ class ResultCheck {
 
   FoldOrder order() const noexcept { return order_; }
 
-  // The rank's output is the reduction of ranks [first, last), from element `index` of their inputs.
+  // The rank's output is the reduction of contributions [first, last), from element `index` of them.
   void reduced(int rank, int first, int last, std::size_t index) {
     const Slice output = output_of(rank);
     if (output.empty()) return;
@@ -34,6 +36,8 @@ class ResultCheck {
         fail(rank, slice,
              fmt::format("holds the reduction of element {} and not of element {}", piece.index, index + offset));
       if (!symbols_.is_finished(piece.node)) fail(rank, slice, "the result is complete but was not converted");
+      if (!problem_.spec().contributions.empty() && !symbols_.is_tree(piece.node))
+        fail(rank, slice, "the contributions are combined in another order than the tree's");
       order_ = std::min(order_, symbols_.order(piece.node));
       offset += piece.count;
     }
@@ -107,6 +111,11 @@ class ResultCheck {
   std::vector<Piece> pieces_;
 };
 
+int contributions_of(const PlanProblem& problem) {
+  const std::vector<std::size_t>& listed = problem.spec().contributions;
+  return listed.empty() ? problem.size() : static_cast<int>(std::reduce(listed.begin(), listed.end()));
+}
+
 // Compares what the buffers hold when all plans have ended. Throws Fault if an output does not hold what the collective
 // promises. Returns the strongest order in which all reduced elements were combined.
 FoldOrder check_results(const PlanProblem& problem, const Symbols& symbols, const Machine& machine) {
@@ -121,7 +130,9 @@ FoldOrder check_results(const PlanProblem& problem, const Symbols& symbols, cons
       return row.in == col::Extent::blocks ? Blocks::of_input(problem.request(of)).offset(own) : 0;
     };
     if (row.reduces()) {
-      const int end = row.folds == Folds::all ? size : row.folds == Folds::up_to_rank ? rank + 1 : rank;
+      const int end = row.folds == Folds::all          ? contributions_of(problem)
+                      : row.folds == Folds::up_to_rank ? rank + 1
+                                                       : rank;
       if (end > 0) check.reduced(rank, 0, end, place(rank));  // on the root alone, there may be no output
     } else if (row.out == col::Extent::blocks) {
       for (int source = 0; source < size && row.has_output(rank == root); ++source)
@@ -171,7 +182,7 @@ Verdict verify(const PlanProblem& problem, const PlanOfRank& plans) {
   Verdict verdict;
   try {
     check_problem(problem);
-    plan::symbolic::Symbols symbols(problem.size());
+    plan::symbolic::Symbols symbols(plan::symbolic::contributions_of(problem), problem.spec().contributions.empty());
     plan::symbolic::Machine machine(problem, plans, symbols, verdict);
     machine.run();
     verdict.order = plan::symbolic::check_results(problem, symbols, machine);

@@ -19,6 +19,11 @@ bool fits_slot(const Op& /*op*/, DType dtype) noexcept {
   return size_of(dtype) <= Area::kLargestElement;
 }
 
+// Each rank's contribution goes into its slot as it is.
+bool is_one_each(std::span<const std::size_t> shares) noexcept {
+  return std::ranges::all_of(shares, [](std::size_t share) { return share == 1; });
+}
+
 constexpr auto kEntries = [] {
   std::array<NativeEntry, std::ranges::count(kCollectives, false, &CollectiveRow::is_message)> entries{};
   std::size_t next = 0;
@@ -28,7 +33,8 @@ constexpr auto kEntries = [] {
                          .name = kName,
                          .rank_order = true,
                          .asynchronous = true,
-                         .reduces = &fits_slot};
+                         .reduces = &fits_slot,
+                         .keeps_tree = &is_one_each};
   }
   return entries;
 }();

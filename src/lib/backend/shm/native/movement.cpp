@@ -6,6 +6,7 @@
 #include "core/kernels/mixed.hpp"
 #include "core/kernels/reduce.hpp"
 #include "core/kernels/to_others.hpp"
+#include "core/kernels/tree_fold.hpp"
 
 namespace col::shm_backend {
 namespace {
@@ -46,6 +47,7 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
       units_(row_.reduces() ? 1 : col::size_of(dtype_of(request, rank))),
       scaled_(folds(form) && request.op.kind() == Op::Kind::premul_sum),
       wide_(scaled_ && core::accumulation_type(dtype_) != dtype_),
+      in_tree_(request.order == Order::tree && !core::is_left_fold(static_cast<std::size_t>(size))),
       own_in_slot_(scaled_ || form == Form::fold_all),
       by_blocks_(row_.in == Extent::blocks),
       in_size_(wide_ ? col::size_of(core::accumulation_type(dtype_)) : col::size_of(dtype_)),
@@ -59,7 +61,7 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
     if (!is_cut && !row_.has_counts()) simple_bytes_ = length_ * size_of_;
     if (form == Form::fold_all && simple_bytes_ <= kPartBytes) kept_bytes_ = simple_bytes_;
     if (simple_bytes_ <= kInlineBytes && stores == core::Stores::cached) few_bytes_ = simple_bytes_;
-    if (few_bytes_ != 0 && folds(form) && form != Form::fold_lower)
+    if (few_bytes_ != 0 && folds(form) && form != Form::fold_lower && !in_tree_)
       few_fold_ = core::few_fold(request.op, dtype_, static_cast<std::size_t>(size));
     part_ = std::bit_ceil(slot_bytes());
     return;
@@ -169,6 +171,15 @@ std::size_t Movement::write_chunk(std::byte* to, std::uint64_t index, core::Stor
          copy_in(to + after * in_size_, part.begin + after, part.count - after, stores);
 }
 
+// `shown`: what other ranks read next.
+void Movement::reduce(std::span<const std::byte*> inputs, core::FoldTarget out, core::FoldTarget shown,
+                      std::size_t count) const {
+  const auto ranks = static_cast<std::size_t>(size_);
+  if (in_tree_) return core::tree_fold(request_.op, dtype_, wide_, inputs, ranks, out, shown, count);
+  if (shown.data != nullptr) return core::fold_to_others(request_.op, dtype_, wide_, inputs, ranks, out, shown, count);
+  core::fold(request_.op, dtype_, wide_, inputs, ranks, out, {}, count);
+}
+
 void Movement::fold_more(std::uint64_t index, std::uint64_t step) const {
   if (simple_bytes_ != 0 && form_ != Form::fold_lower) {
     for (int rank = 0; rank < size_; ++rank) {
@@ -176,9 +187,7 @@ void Movement::fold_more(std::uint64_t index, std::uint64_t step) const {
       const std::byte* const own = kept_bytes_ != 0 ? kept_ : input();
       sources_[static_cast<std::size_t>(rank)] = from_slot ? area_.data(rank, step, simple_bytes_) : own;
     }
-    core::fold(request_.op, dtype_, wide_, sources_.first(static_cast<std::size_t>(size_)),
-               static_cast<std::size_t>(size_), {output(), stores_}, {}, length_);
-    return;
+    return reduce(sources_.first(static_cast<std::size_t>(size_)), {output(), stores_}, {}, length_);
   }
   fold_chunk(index, step);
 }
@@ -217,10 +226,7 @@ void Movement::fold_chunk(std::uint64_t index, std::uint64_t step) const {
   if (form_ != Form::fold_slices_at || is_root())
     out = {output() + part.begin * size_of_, shows_later ? core::Stores::cached : stores_};
   const std::span<const std::byte*> inputs = sources_.first(static_cast<std::size_t>(end));
-  const auto ranks = static_cast<std::size_t>(size_);
-  if (shows && !shows_later)
-    return core::fold_to_others(request_.op, dtype_, false, inputs, ranks, out, shown, part.count);
-  core::fold(request_.op, dtype_, wide_, inputs, ranks, out, {}, part.count);
+  reduce(inputs, out, shows && !shows_later ? shown : core::FoldTarget(), part.count);
   if (shows_later) core::copy_to_others(shown.data, out.data, part.count * size_of_, shown.stores);
 }
 

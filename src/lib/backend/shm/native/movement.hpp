@@ -148,6 +148,8 @@ class Movement {
   [[gnu::noinline]] void fold_more(std::uint64_t index, std::uint64_t step) const;
   [[gnu::noinline]] void take_more(std::uint64_t index, std::uint64_t step, int peer) const;
   void put_chunk(std::uint64_t index, std::uint64_t step) const;
+  void reduce(std::span<const std::byte*> inputs, core::FoldTarget out, core::FoldTarget shown,
+              std::size_t count) const;
   void fold_chunk(std::uint64_t index, std::uint64_t step) const;
   // These two return how many bytes they have written.
   std::size_t write_chunk(std::byte* to, std::uint64_t index, core::Stores stores) const;
@@ -175,6 +177,7 @@ class Movement {
   std::size_t units_ = 1;  // for one element of the call
   // The input is multiplied on its way into the slot, also for this rank; narrow floats are float32 there.
   bool scaled_ = false, wide_ = false;
+  bool in_tree_ = false;  // it folds in the tree's order, which is another one than that of ranks
   // It folds its own input from its slot, too: that is multiplied there, or another rank may have the same memory and
   // its result there already. Of short data it keeps a copy: the others look at the slot's line all the time.
   bool own_in_slot_ = false;

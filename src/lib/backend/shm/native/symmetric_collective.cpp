@@ -34,6 +34,7 @@ std::uint64_t copies_saved(const CollectiveRow& row, int size, std::uint64_t cro
 bool SymmetricCollective::suits(const Request& request, int size, const Tuning& tuning) noexcept {
   const CollectiveRow& row = row_of(request.collective);
   if (row.out == Extent::nothing || row.has_private_counts()) return false;
+  if (request.order == Order::tree) return false;
   // Nobody may change another's input, and multiplied ones have to lie somewhere.
   if (row.reduces() && (row.folds != Folds::all || request.op.kind() == Op::Kind::premul_sum)) return false;
   // The type of the side that every rank has: it is the same on all of them.
