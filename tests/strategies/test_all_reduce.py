@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import textwrap
 
 import numpy as np
 import pytest
@@ -279,6 +280,46 @@ def test_the_others_go_on_under_colrun():
         "--keep-going",
     )
     assert out.count("left: [0, 2] [-10.]") == 2, (code, out, err)
+
+
+TAKES_A_PLACE = """
+    import os, signal, sys
+    import numpy as np
+    import col
+    from col.strategies import Adam, AllReduce
+    joins = os.environ["COL_RANK"] == "3"
+    parameter = np.full(2, 9.0 if joins else 1.0)
+    strategy = AllReduce(col.join(timeout=50) if joins else col.init(), parameter, Adam(0.1))
+    while strategy.steps < 10:
+        try:
+            if os.environ["COL_RANK"] == sys.argv[1] and strategy.steps == 4:
+                os.kill(os.getpid(), signal.SIGKILL)
+            strategy.step(np.full(2, float(strategy.steps)))
+        except col.Error as error:
+            if not error.is_loss:
+                raise
+            strategy.recover(wait=50)
+    print(strategy.group.epoch, strategy.group.size, parameter.tolist())
+    col.finalize()
+    """
+
+
+def test_a_newcomer_takes_the_state_of_the_others(tmp_path):
+    """Its own parameters were others, and it has no state of the optimizer."""
+
+    def results(directory, ranks, killed):
+        directory.mkdir()
+        program = textwrap.dedent(TAKES_A_PLACE)
+        started = [processes.start_alone(rank, max(3, rank + 1), directory, "-c", program, killed) for rank in range(ranks)]
+        said = [processes.finish(process) for process in started]
+        assert [code for code, _, _ in said] == [-9 if rank == killed else 0 for rank in range(ranks)], said
+        return [out.split(maxsplit=2) for _, out, _ in said if out]
+
+    (want,) = {tuple(found) for found in results(tmp_path / "undisturbed", 3, -1)}
+    assert want[:2] == ("0", "3")
+    for killed in 0, 2:
+        found = results(tmp_path / f"without-{killed}", 4, killed)
+        assert found == [["1", "3", want[2]]] * 3, found
 
 
 def some_are_a_step_behind(group):

@@ -17,7 +17,7 @@ from . import checkpoint
 from .buckets import Buckets
 from .model import check_count, model_of, share
 from .overlap import Choice
-from .recovery import shrink
+from .recovery import has_epochs, renew, shrink
 
 
 class AllReduce:
@@ -29,8 +29,10 @@ class AllReduce:
     faster one. Gradients travel in buckets of `bucket_bytes`, the first one of `first_bucket_bytes`.
 
     Collective: all ranks of the group make the strategy, with like models, and make the same calls. Rank 0's parameters become
-    those of all. Blocks, in every call that communicates, for the group's timeout at most; then, and when a rank is lost, it
-    raises a col.Error, and the parameters are those of the last complete step. Wrong arguments are a col.InvalidArgument.
+    those of all. In an epoch that ranks have joined (col.join()), the state of rank group.source does: there a newcomer makes the
+    strategy, and the others are in recover(), or make theirs anew. Blocks, in every call that communicates, for the group's
+    timeout at most; then, and when a rank is lost, it raises a col.Error, and the parameters are those of the last complete
+    step. Wrong arguments are a col.InvalidArgument.
     """
 
     def __init__(
@@ -48,7 +50,10 @@ class AllReduce:
         self._lost = -1  # the rank that the last error was about
         self._communicating = self._waiting = 0.0
         self._reduced = 0
-        share(group, self._model, overlap=overlap, bucket_bytes=self._sizes)
+        if group.epoch > 0 and has_epochs(group) and group.newcomers:
+            self._take_state(group.source)
+        else:
+            share(group, self._model, overlap=overlap, bucket_bytes=self._sizes)
         if self._model.kind == "torch":
             self._model.on_gradient(self._on_gradient)
         self._step_began = time.perf_counter()
@@ -131,29 +136,39 @@ class AllReduce:
             self._lost = error.rank
             raise
 
-    def recover(self) -> int:
-        """Goes on without the ranks that have died: call it on all others, after a col.PeerLost, Aborted or Timeout.
+    def recover(self, wait: float = 0.0) -> int:
+        """Goes on without the ranks that have died, and with those that have joined: call it on all others, after a
+        col.PeerLost, Aborted or Timeout.
 
-        `group` is then a smaller one, with new rank numbers. All ranks have the parameters and the optimizer's state of the
-        last step that any of them has completed. Returns `steps`, which says where to go on; gradients of a step that failed
-        are gone. Blocks, for a few times the group's timeout at most. Under colrun, this needs --keep-going. Raises IoError
-        if the lost rank served the store by which the ranks meet.
+        `group` is then its next epoch (Group.renew()), maybe with new rank numbers. Of a group that was made from another one,
+        it is a smaller group beside it (shrink()), which nobody joins. All ranks have the parameters and the optimizer's state
+        of the last step that any of them has completed. Returns `steps`, which says where to go on; gradients of a step that
+        failed are gone. Waits for `wait` seconds at most until there are as many ranks as before. Blocks, for a few times the
+        group's timeout at most. Under colrun, this needs --keep-going. Raises IoError if the lost rank served the store by
+        which the ranks meet.
         """
         if self._optimizer is None:
             raise InvalidArgument("recover() needs the strategy's own optimizer, whose state goes with the parameters")
-        self.group = shrink(self.group, self._lost)
+        if has_epochs(self.group):
+            self.group = renew(self.group, self.steps, wait)
+            root = self.group.source
+        else:
+            self.group = shrink(self.group, self._lost)
+            counts = self.group.allgather_object(self.steps)
+            root = counts.index(max(counts))
         self._lost = -1
         self._buckets = Buckets(self._model, *self._sizes)  # the old ones may still be written to
         self._model.clear_gradients()
         self._choice.restart()
-        # Nobody ends a step before all have begun it. So some have completed one step more than others, at most.
-        counts = self.group.allgather_object(self.steps)
-        root = counts.index(max(counts))
+        self._take_state(root)
+        self._step_began = time.perf_counter()
+        return self.steps
+
+    def _take_state(self, root: int) -> None:
+        """Nobody ends a step before all have begun it. So some have completed one step more than others, at most."""
         state = self.group.broadcast_object(self.state_dict() if self.group.rank == root else None, root=root)
         if self.group.rank != root:
             self.load_state_dict(state)
-        self._step_began = time.perf_counter()
-        return self.steps
 
     # ---- What it has done
 

@@ -1,9 +1,9 @@
-"""A group without the ranks that have died."""
+"""A group without the ranks that have died, and with those that have joined."""
 
 from __future__ import annotations
 
 from .._col import Group
-from ..errors import Mismatch, PeerLost, Timeout
+from ..errors import InvalidArgument, Mismatch, PeerLost, Timeout
 
 
 def shrink(group: Group, lost: int = -1) -> Group:
@@ -23,3 +23,26 @@ def shrink(group: Group, lost: int = -1) -> Group:
                 raise
             excluded.add(error.rank)
     return group.shrink(sorted(excluded))
+
+
+def has_epochs(group: Group) -> bool:
+    """Whether it was not made from another group."""
+    try:
+        return group.source >= 0
+    except InvalidArgument:
+        return False
+
+
+def renew(group: Group, progress: int, wait: float) -> Group:
+    """Collective over the ranks that live. One that lives and does not call is left out, after a timeout that names it on all."""
+    excluded: list[int] = []
+    while True:
+        try:
+            renewed = group.renew(wait=wait, progress=progress, excluded=sorted(excluded))
+        except Timeout as error:
+            if error.rank in (-1, group.rank, *excluded):
+                raise
+            excluded.append(error.rank)
+        else:
+            assert renewed is not None  # this rank is not among the excluded
+            return renewed
