@@ -80,10 +80,10 @@ expect_in "$err" '^invalid_argument: say mismatch, lost or hang$'
 # ---- When a rank dies: the others come to what all would have come to
 expect_exit 0 "$COLRUN" -n 4 "$ELASTIC"
 expect_lines "$out" 4
-value=$(grep -oE ': [0-9.]+ after 1000 steps$' "$out" | sort -u)
+value=$(grep -oE ': [0-9.]+ after 200 steps$' "$out" | sort -u)
 [ "$(wc -l <<<"$value")" -eq 1 ] || fail "ranks have different values: $value"
 for rank in 0 2; do
-  COL_FAULT="kill:rank=$rank,op=500,group=default" expect_exit 137 "$COLRUN" -n 4 --keep-going "$ELASTIC"
+  COL_FAULT="kill:rank=$rank,op=100,group=default" expect_exit 137 "$COLRUN" -n 4 --keep-going "$ELASTIC"
   for number in 0 1 2; do expect_in "$out" "^epoch 1, rank $number of 3$value"; done
   expect_in "$err" "^colrun: rank $rank .* was killed by SIGKILL"
 done

@@ -8,7 +8,7 @@
 
 namespace {
 
-constexpr std::uint64_t kSteps = 1000;
+constexpr std::uint64_t kSteps = 200;
 
 // The same on all ranks before each step.
 struct State {
