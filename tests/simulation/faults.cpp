@@ -80,8 +80,8 @@ Fault choose_interrupt(Random& random, int ranks, int calls) {
   return fault;
 }
 
-Truth::Truth(Simulator& simulator, std::vector<Fault> faults, int ranks)
-    : simulator_(simulator), faults_(std::move(faults)), ranks_(static_cast<std::size_t>(ranks) + 1) {}
+Truth::Truth(Simulator& simulator, std::vector<Fault> faults, int ranks, int processes)
+    : simulator_(simulator), faults_(std::move(faults)), store_(ranks), ranks_(static_cast<std::size_t>(processes)) {}
 
 Duration Truth::count_call(int rank) {
   Duration late = {};

@@ -51,8 +51,8 @@ class Truth {
  public:
   using Time = Simulator::Time;
 
-  // The process after those of the ranks has the store.
-  Truth(Simulator& simulator, std::vector<Fault> faults, int ranks);
+  // The process after those of the ranks has the store; the others are those of newcomers.
+  Truth(Simulator& simulator, std::vector<Fault> faults, int ranks, int processes);
 
   // A rank begins a call. Returns how late it is to be.
   Duration count_call(int rank);
@@ -99,14 +99,15 @@ class Truth {
   void go_on(int rank);
   void begin_store_trouble();
   void end_store_trouble();
-  int store() const { return static_cast<int>(ranks_.size()) - 1; }
+  int store() const { return store_; }
   Rank& of(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   const Rank& of(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
 
   Simulator& simulator_;
   std::vector<Fault> faults_;  // that have not begun
+  const int store_;
   int calls_ = 0, kills_ = 0;
-  std::vector<Rank> ranks_;
+  std::vector<Rank> ranks_;  // by process
   std::vector<std::pair<int, int>> cuts_, resets_;
   std::vector<int> without_store_;  // ranks that have lost it
   int store_troubles_ = 0;          // now

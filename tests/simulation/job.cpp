@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -16,16 +18,23 @@
 namespace col::test {
 namespace {
 
+std::vector<int> ranks_in_order(int ranks) {
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 class Job {
  public:
   Job(std::uint64_t seed, int draws, std::FILE* file)
       : plan_(choose_plan(seed, draws)),
         trace_(file),
         simulator_(seed, trace_),
-        truth_(simulator_, plan_.faults, plan_.ranks),
+        truth_(simulator_, plan_.faults, plan_.ranks, plan_.processes()),
         checks_(simulator_, truth_, plan_.mistake, plan_.timeout),
         network_(simulator_, truth_, plan_.longest_delay),
-        muster_(simulator_, truth_, plan_.ranks),
+        holders_(ranks_in_order(plan_.ranks)),
+        muster_(simulator_, truth_, holders_),
         streams_(simulator_, truth_, network_) {
     simulator_.connect_by(streams_);
     if (draws < 3) simulator_.pass_over_free_locks();
@@ -35,6 +44,7 @@ class Job {
   Network& network() { return network_; }
 
  private:
+  void add_rank(int rank, int process);
   void serve_store();
   std::size_t keys_that_stay() const;
   void check_keys();
@@ -50,18 +60,20 @@ class Job {
   Truth truth_;
   Checks checks_;
   SimulatedNetwork network_;
+  std::vector<int> holders_;
   Muster muster_;
   Streams streams_;
   std::size_t keys_left_ = 0;
-  Surroundings around_{plan_, simulator_, truth_, checks_, muster_};
+  Surroundings around_{plan_, simulator_, truth_, checks_, muster_, holders_};
 };
 
 // A process of its own, as the launcher is one.
 void Job::serve_store() {
   StoreServer server({.host = kStoreHost, .port = kStorePort, .token = kStoreToken});
   const auto ranks_are_left = [&] {
-    for (int rank = 0; rank < plan_.ranks; ++rank) {
-      if (simulator_.state_of(rank) != core::ProcessCondition::gone) return true;
+    for (int process = 0; process < plan_.processes(); ++process) {
+      const bool is_gone = simulator_.state_of(process) == core::ProcessCondition::gone;
+      if (!is_gone && process != plan_.process_of_store()) return true;
     }
     return false;
   };
@@ -99,17 +111,22 @@ void Job::check_what_is_left() {
   }
 }
 
+// Requires: the processes are added in the order of their numbers.
+void Job::add_rank(int rank, int process) {
+  simulator_.add_process(
+      [this, rank, process] {
+        auto* const one = new SimulatedRank(around_, rank, process);  // never destroyed if it is killed
+        one->live();
+        delete one;
+      },
+      host(rank));
+}
+
 JobReport Job::run() {
-  for (int rank = 0; rank < plan_.ranks; ++rank) {
-    simulator_.add_process(
-        [this, rank] {
-          auto* const one = new SimulatedRank(around_, rank);  // never destroyed if it is killed
-          one->live();
-          delete one;
-        },
-        host(rank));
-  }
+  for (int rank = 0; rank < plan_.ranks; ++rank) add_rank(rank, rank);
   simulator_.add_process([this] { serve_store(); }, {"host of the store", "boot of the store", "pids", "net"});
+  for (int newcomer = 0; newcomer < static_cast<int>(plan_.newcomers.size()); ++newcomer)
+    add_rank(plan_.newcomers[static_cast<std::size_t>(newcomer)], plan_.process_of_newcomer(newcomer));
   if (plan_.has_progress_thread) simulator_.set_environment("COL_PROGRESS", "thread");
   if (plan_.is_strict) simulator_.set_environment("COL_CHECK", "strict");
   const Simulator::End end = simulator_.run();

@@ -7,6 +7,7 @@ namespace col::test {
 
 Muster::Result Muster::come(int rank, bool failed, bool has_world) {
   std::unique_lock lock(mutex_);
+  if (is_complete_) return result_;
   arrived_[static_cast<std::size_t>(rank)] = true;
   result_.has_any_failed = result_.has_any_failed || failed;
   result_.all_have_world = result_.all_have_world && has_world;
@@ -20,7 +21,7 @@ void Muster::look() {
   result_.survivors.clear();
   bool is_any_gone = false;
   for (int rank = 0; rank < static_cast<int>(arrived_.size()); ++rank) {
-    const bool is_gone = simulator_.state_of(rank) == core::ProcessCondition::gone;
+    const bool is_gone = simulator_.state_of(holders_[static_cast<std::size_t>(rank)]) == core::ProcessCondition::gone;
     is_any_gone = is_any_gone || is_gone;
     if (!is_gone && !arrived_[static_cast<std::size_t>(rank)]) return;
     if (!is_gone) result_.survivors.push_back(rank);

@@ -12,8 +12,9 @@ namespace col::test {
 
 class Muster {
  public:
-  Muster(Simulator& simulator, Truth& truth, int ranks)
-      : simulator_(simulator), truth_(truth), arrived_(static_cast<std::size_t>(ranks)) {}
+  // `holders`: by rank, the process that has its place now.
+  Muster(Simulator& simulator, Truth& truth, const std::vector<int>& holders)
+      : simulator_(simulator), truth_(truth), holders_(holders), arrived_(holders.size()) {}
 
   struct Result {
     std::vector<int> survivors;
@@ -21,7 +22,8 @@ class Muster {
     bool can_shrink = false;  // all of them have the world
     bool has_any_failed = false, all_have_world = true;
   };
-  // Waits until all ranks have come that have not ended. From then on, nothing goes wrong any more.
+  // Waits until all ranks have come that have not ended. From then on, nothing goes wrong any more. One that comes
+  // later hears the same.
   Result come(int rank, bool failed, bool has_world);
 
  private:
@@ -29,6 +31,7 @@ class Muster {
 
   Simulator& simulator_;
   Truth& truth_;
+  const std::vector<int>& holders_;
   core::Mutex mutex_;
   core::Condition changed_;
   std::vector<bool> arrived_;

@@ -133,7 +133,7 @@ class NodesJob {
       : plan_(choose_plan(seed)),
         trace_(file),
         simulator_(seed, trace_),
-        truth_(simulator_, plan_.faults, plan_.count()),
+        truth_(simulator_, plan_.faults, plan_.count(), plan_.count() + 1),
         network_(simulator_, truth_, plan_.longest_delay),
         streams_(simulator_, truth_, network_),
         outcomes_(plan_.nodes.size()) {

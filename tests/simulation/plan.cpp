@@ -26,21 +26,53 @@ void widen(JobPlan& plan, Random& random) {
     plan.faults.push_back(choose_interrupt(random, plan.ranks, calls));
 }
 
-// Kills and short stops at any time of a renewal, which takes some messages and a few trips to the store.
+// At any time of a renewal, which takes some messages and a few trips to the store.
+Duration choose_moment(Random& random, const JobPlan& plan) {
+  return random.skewed_below(20 * static_cast<std::uint64_t>(plan.longest_delay.count())) * Duration(1);
+}
+
+// Kills and short stops.
 std::vector<std::vector<Fault>> choose_renewals(Random& random, const JobPlan& plan) {
   std::vector<std::vector<Fault>> renewals(static_cast<std::size_t>(random.from_to(1, 4)));
   for (auto& faults : renewals) {
     for (int more = random.one_in(2) ? random.from_to(1, 3) : 0; more > 0; --more) {
       const bool is_kill = random.one_in(2);
       const auto longest = static_cast<std::uint64_t>(plan.timeout.count()) / 4;
-      faults.push_back(
-          {.kind = is_kill ? Fault::Kind::kill : Fault::Kind::stop,
-           .rank = random.from_to(0, plan.ranks - 1),
-           .delay = random.skewed_below(20 * static_cast<std::uint64_t>(plan.longest_delay.count())) * Duration(1),
-           .length = is_kill ? Duration() : Duration(random.skewed_below(longest))});
+      faults.push_back({.kind = is_kill ? Fault::Kind::kill : Fault::Kind::stop,
+                        .rank = random.from_to(0, plan.ranks - 1),
+                        .delay = choose_moment(random, plan),
+                        .length = is_kill ? Duration() : Duration(random.skewed_below(longest))});
     }
   }
   return renewals;
+}
+
+// In the places of ranks that are killed: of one more, and of most others. Some newcomers are killed or stand still
+// themselves, maybe before they are in.
+void choose_newcomers(Random& random, JobPlan& plan) {
+  if (random.one_in(4)) return;
+  const int place = random.from_to(0, plan.ranks - 1);
+  plan.renewals[random.below(plan.renewals.size())].push_back(
+      {.kind = Fault::Kind::kill, .rank = place, .delay = choose_moment(random, plan)});
+  plan.newcomers.push_back(place);
+  plan.renewals.emplace_back();
+  const auto consider = [&](const Fault& fault) {
+    if (fault.kind == Fault::Kind::kill && std::ranges::count(plan.newcomers, fault.rank) == 0 && !random.one_in(3))
+      plan.newcomers.push_back(fault.rank);
+  };
+  std::ranges::for_each(plan.faults, consider);
+  for (const auto& faults : plan.renewals) std::ranges::for_each(faults, consider);
+  for (int newcomer = 0; newcomer < static_cast<int>(plan.newcomers.size()); ++newcomer) {
+    if (!random.one_in(4)) continue;
+    const auto longest = static_cast<std::uint64_t>(plan.timeout.count()) / 4;
+    const bool is_kill = random.one_in(2);
+    const Duration delay(random.skewed_below(longest)), length(random.skewed_below(longest));
+    plan.renewals[random.below(plan.renewals.size())].push_back(
+        {.kind = is_kill ? Fault::Kind::kill : Fault::Kind::stop,
+         .rank = plan.process_of_newcomer(newcomer),
+         .delay = delay,
+         .length = is_kill ? Duration() : length});
+  }
 }
 
 }  // namespace
@@ -68,6 +100,8 @@ JobPlan choose_plan(std::uint64_t seed, int draws) {
   if (draws >= 2) widen(plan, wider);
   Random renewing(seed * 2 + 0x3'0000'0001);
   if (draws >= 4 && renewing.one_in(3)) plan.renewals = choose_renewals(renewing, plan);
+  Random joining(seed * 2 + 0x4'0000'0001);
+  if (draws >= 5 && !plan.renewals.empty() && !plan.meets) choose_newcomers(joining, plan);
   return plan;
 }
 
@@ -88,6 +122,7 @@ std::string describe(const JobPlan& plan) {
   if (plan.has_turns) text += ", threads take turns";
   if (plan.mistake) text += ", " + describe(*plan.mistake);
   for (const Fault& fault : plan.faults) text += ", " + describe(fault);
+  for (const int rank : plan.newcomers) text += fmt::format(", another {} joins", rank);
   for (const auto& renewal : plan.renewals) {
     text += ", renews";
     for (const Fault& fault : renewal) text += ", " + describe(fault);

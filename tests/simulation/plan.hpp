@@ -18,8 +18,8 @@ namespace col::test {
 // The version of what a seed is drawn for. Programs and faults of more kinds come with a new version, so that a seed
 // that was kept for what it has found stays what it was: version 1 has what there was until seed 3173 of seeds.txt was
 // kept; since version 3, a free lock is a place where another thread may go on; since version 4, some jobs end with
-// renewals.
-inline constexpr int kDraws = 4;
+// renewals; since version 5, others join then.
+inline constexpr int kDraws = 5;
 
 struct JobPlan {
   int draws = kDraws;
@@ -40,10 +40,16 @@ struct JobPlan {
   std::optional<Mistake> mistake = {};
   // Since version 4: what happens in each renewal of the world by which the job ends, in place of a smaller group.
   std::vector<std::vector<Fault>> renewals = {};
+  // Since version 5: ranks in whose place another process joins the world if they are killed.
+  std::vector<int> newcomers = {};
 
   // True if something in it starts the progress thread.
   bool starts_progress_thread() const;
   int host_of(int rank) const { return rank * hosts / ranks; }
+  // The numbers of processes: of the ranks, of the store, of the newcomers.
+  int process_of_store() const { return ranks; }
+  int process_of_newcomer(int newcomer) const { return ranks + 1 + newcomer; }
+  int processes() const { return process_of_newcomer(static_cast<int>(newcomers.size())); }
 };
 
 JobPlan choose_plan(std::uint64_t seed, int draws = kDraws);

@@ -18,13 +18,14 @@ constexpr int kTests = 20;
 
 }  // namespace
 
-SimulatedRank::SimulatedRank(Surroundings& around, int rank) : around_(around), rank_(rank) {}
+SimulatedRank::SimulatedRank(Surroundings& around, int rank, int process)
+    : around_(around), rank_(rank), process_(process) {}
 
 void SimulatedRank::live() noexcept {
   try {
-    run();
+    is_newcomer() ? run_as_newcomer() : run();
   } catch (const std::exception& error) {
-    around_.checks.problem(fmt::format("rank {}: {}", rank_, error.what()));
+    around_.checks.problem(fmt::format("rank {}: {}", process_, error.what()));
   }
 }
 
@@ -55,7 +56,7 @@ void SimulatedRank::run() {
 void SimulatedRank::call(const std::string& what, Duration budget, const std::function<void()>& act, bool is_in_group) {
   Simulator& simulator = around_.simulator;
   simulator.say_place("before " + what);
-  if (const Duration late = around_.truth.count_call(rank_); late > Duration::zero()) core::sleep_for(late);
+  if (const Duration late = around_.truth.count_call(process_); late > Duration::zero()) core::sleep_for(late);
   // Others may go on between two calls, neither of which has to wait.
   if (simulator.choices().one_in(4)) core::yield();
   simulator.say_place(what);
@@ -66,18 +67,18 @@ void SimulatedRank::call(const std::string& what, Duration budget, const std::fu
     act();
   } catch (const Error& error) {
     simulator.note("error", error.what());
-    around_.checks.time(rank_, what, counts_from_, budget);
-    around_.checks.error(rank_, what, error, groups_, begun);
-    if (is_in_group) around_.checks.names_somebody(rank_, what, error, begun);
+    around_.checks.time(process_, what, counts_from_, budget);
+    around_.checks.error(process_, what, error, groups_, begun);
+    if (is_in_group) around_.checks.names_somebody(process_, what, error, begun);
     broken_ = error.group();
     throw;
   } catch (const Interrupted&) {
     simulator.note("interrupted");
-    around_.checks.time(rank_, what, counts_from_, budget);
+    around_.checks.time(process_, what, counts_from_, budget);
     around_.checks.interrupted();
     throw Error(ErrorCode::aborted, "interrupted");
   }
-  around_.checks.time(rank_, what, counts_from_, budget);
+  around_.checks.time(process_, what, counts_from_, budget);
 }
 
 // ---- The program
@@ -140,7 +141,7 @@ void SimulatedRank::run_wide(const Step& step, int number, const std::string& wh
   WideCall& wide = *wide_.emplace_back(std::make_unique<WideCall>(step, number, group));
   const Duration budget = wide.waits() * around_.plan.timeout;
   const auto waits_anew = [&] {
-    around_.checks.time(rank_, what, counts_from_, budget);
+    around_.checks.time(process_, what, counts_from_, budget);
     counts_from_ = around_.simulator.now();
   };
   call(
@@ -163,7 +164,7 @@ void SimulatedRank::await(Started& one) {
   for (int tests = one.is_tested ? kTests : 0; tests > 0; --tests) {
     counts_from_ = around_.simulator.now();
     const bool has_ended = one.work.test();
-    around_.checks.time(rank_, "test of " + one.what, counts_from_, Duration::zero());
+    around_.checks.time(process_, "test of " + one.what, counts_from_, Duration::zero());
     if (has_ended) return;
     core::sleep_for(std::chrono::microseconds(around_.simulator.choices().below(200)));
   }
@@ -227,7 +228,7 @@ void SimulatedRank::leave(Context& context) {
     context.finalize();
   } catch (const Error& error) {
     around_.simulator.note("error", error.what());
-    around_.checks.error(rank_, "finalize", error, groups_, Simulator::kBegin);
+    around_.checks.error(process_, "finalize", error, groups_, Simulator::kBegin);
   } catch (const Interrupted&) {
     around_.checks.interrupted();
   }
@@ -268,13 +269,15 @@ void SimulatedRank::begin_anew(const std::vector<int>& survivors) {
   });
 }
 
-// The next group works.
-void SimulatedRank::use(Group group) {
+// The next group works. Returns the sum of its ranks' numbers in the job.
+std::int64_t SimulatedRank::use(Group group) {
   std::vector<std::int64_t> sum{rank_, 1};
   group.allreduce(sum);
   if (sum[1] != group.size())
-    around_.checks.problem(fmt::format("rank {}: {} of {} ranks are in the next group", rank_, sum[1], group.size()));
+    around_.checks.problem(
+        fmt::format("rank {}: {} of {} ranks are in the next group", process_, sum[1], group.size()));
   group.barrier();
+  return sum[0];
 }
 
 }  // namespace col::test

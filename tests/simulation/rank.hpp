@@ -1,6 +1,8 @@
 // One rank of a simulated job.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <map>
@@ -31,13 +33,21 @@ struct Surroundings {
   Truth& truth;
   Checks& checks;
   Muster& muster;
+  std::vector<int>& holders;  // by rank of the job, the process that has its place
   std::map<std::pair<std::string, int>, std::shared_ptr<ControlPage>> pages = {};  // by job and host
-  std::vector<std::unique_ptr<Muster>> later = {};                                 // after each renewal
+  // A try of that renewal of the plan. All ranks meet at its end.
+  struct Try {
+    Try(std::size_t number, const Surroundings& in) : renewal(number), end(in.simulator, in.truth, in.holders) {}
+    const std::size_t renewal;
+    Muster end;
+  };
+  std::vector<std::unique_ptr<Try>> tries = {};
 };
 
 class SimulatedRank {
  public:
-  SimulatedRank(Surroundings& around, int rank);
+  // `process`: the number of its process; that of the rank, unless it is a newcomer.
+  SimulatedRank(Surroundings& around, int rank, int process);
 
   // Its whole life. Whatever is thrown is a problem.
   void live() noexcept;
@@ -69,18 +79,28 @@ class SimulatedRank {
   void leave(Context& context);
   void destroy_groups(Context& context);
   void shrink_world(const std::vector<int>& survivors);
-  // The world goes on without those who are gone, and goes on once more for each renewal of the plan.
-  void renew_world(std::vector<int> survivors);
+  // The world goes on without those who are gone, and goes on once more for each renewal of the plan. A newcomer
+  // begins at the end of the try in which it has got in.
+  void renew_world(const std::vector<int>& survivors);
+  void begin_try(std::size_t renewal);
+  void end_tries(std::size_t number, bool has_failed);
   bool renew_once(const std::vector<int>& survivors, std::uint64_t progress);
+  // Looks at the world of a new epoch, and uses it.
+  void check_epoch(Group world, const std::vector<int>& before);
+  static bool have_right_numbers(const std::vector<int>& before, const std::vector<int>& ranks,
+                                 const std::vector<int>& survivors);
+  bool is_newcomer() const { return process_ != rank_; }
+  void run_as_newcomer();
+  bool await_place();
   void begin_anew(const std::vector<int>& survivors);
-  void use(Group group);
+  std::int64_t use(Group group);
 
   // Makes a call that has this long. What it throws is looked at, and passed on. `is_in_group`: it is a call of a
   // group.
   void call(const std::string& what, Duration budget, const std::function<void()>& act, bool is_in_group = false);
 
   Surroundings& around_;
-  const int rank_;
+  const int rank_, process_;
   std::vector<Group> groups_;
   std::list<Started> started_;
   std::list<std::unique_ptr<CallData>> kept_;  // until the groups are destroyed

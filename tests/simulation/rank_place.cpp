@@ -29,7 +29,7 @@ ContextSpec SimulatedRank::spec(const std::string& job, const std::vector<int>& 
   Interrupt interrupt;
   if (plan.draws >= 2)
     interrupt = [this] {
-      if (around_.truth.take_interrupt(rank_)) throw Interrupted();
+      if (around_.truth.take_interrupt(process_)) throw Interrupted();
     };
   if (plan.meets) {
     ContextSpec met = ContextSpec::meet(store, told.rank, told.size, job, timeout, interrupt);
