@@ -440,6 +440,29 @@ TEST_CASE("diagnosis: a wait passes on what others find out while it lasts, or t
   CHECK(posted() == col::group::kNobody);
 }
 
+TEST_CASE("diagnosis: where ranks wait in a circle, this one does not compare its calls with what it has said",
+          "[group]") {
+  struct Call {
+    Diagnosis diagnose(Surroundings& surroundings) const { return Diagnosis(surroundings, {barrier_with({0})}); }
+  };
+  Surroundings surroundings = without_page(1, 2, col::make_memory_store());
+  col::group::CollectiveCall made;
+  made.call = 1;
+  made.words = "what all ranks call";
+  surroundings.history.add(made, 1);
+  col::group::Calls said = surroundings.history.calls(0, 2);
+  said.held_up_by = 1;
+  surroundings.scope->set("calls/0", said.encode());
+  const Call call;
+  col::group::LateDiagnosis wait(surroundings, call);
+  wait.on_slow(300ms);
+  // As where blocks differ from rank to rank, by right.
+  said.runs.front().text = "what only this rank calls";
+  surroundings.scope->set("calls/1", said.encode());
+  wait.on_slow(600ms);
+  CHECK_NOTHROW(wait.on_slow(900ms));
+}
+
 TEST_CASE("diagnosis: what a look has found is not explained once more", "[group]") {
   Surroundings surroundings = without_page(1, 3, col::make_memory_store());
   surroundings.group = "row";

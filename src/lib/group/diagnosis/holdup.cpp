@@ -97,9 +97,11 @@ std::optional<int> Diagnosis::end_of_chain(int first) {
     if (links > surroundings_.size()) return std::nullopt;
     last = next;
     if (last == kSomebody) return kSomebody;
-    next = awaited_by(surroundings_.rank_of(last));
+    const int member = surroundings_.rank_of(last);
+    if (member == surroundings_.rank) return std::nullopt;  // what it has said itself is not what it has heard
+    next = awaited_by(member);
   }
-  return surroundings_.rank_of(last) == surroundings_.rank ? std::nullopt : std::optional(last);
+  return last;
 }
 
 // Who is accused may itself wait, in another group, and for a rank on another host.
