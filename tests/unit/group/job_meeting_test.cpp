@@ -342,21 +342,22 @@ TEST_CASE("meet: a rank that dies before it tells its host that all have met is 
   check_ending(outcomes[1], {ErrorCode::peer_lost, 0, "rank 0 of job 'untold'", true});
 }
 
-TEST_CASE("meet: a rank that dies while others are still missing ends the meeting", "[group]") {
-  const auto outcomes = run_processes(2, [](int rank, col::Context& given) {
+TEST_CASE("meet: a rank that dies while others are still missing ends the meeting for all", "[group]") {
+  const auto outcomes = run_processes(3, [](int rank, col::Context& given) {
     const auto store = std::make_shared<AlteredStore>(given.spec().store);
     store->after_write = [&](std::string_view key) {
       if (!key.ends_with("m/1")) return;
-      // Rank 0 has seen it, and says who is missing.
+      // Rank 0 has seen both, and says who is missing.
       const auto scope = col::make_prefix_store(given.spec().store, "meeting of another");
-      expect(soon([&] { return scope->get("missing") == "[[2,2]]"; }));
+      expect(soon([&] { return scope->get("missing") == "[[3,3]]"; }));
       raise(SIGKILL);
     };
-    ContextSpec::meet(store, rank, 3, "another", 30s);
+    ContextSpec::meet(store, rank, 4, "another", 30s);
   });
   INFO(col::test::show(outcomes));
   check_ending(outcomes[0], {ErrorCode::peer_lost, 1, "rank 1 of job 'another'", true});
   CHECK(outcomes[1].signal == SIGKILL);
+  check_ending(outcomes[2], {ErrorCode::peer_lost, 1, "rank 1 of job 'another'", true});
 }
 
 TEST_CASE("meet: a rank that dies before it has opened its host's page is noticed by the one that made it", "[group]") {

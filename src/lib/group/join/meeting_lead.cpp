@@ -109,7 +109,8 @@ void Meeting::look_around() {
     // One that gives up removes its announcement; one that is killed does not.
     for (std::size_t i = 1; i < ended.size(); ++i) {
       const Member& member = members_.at(ended[i]);
-      if (trip_[i].answer && Member::decode(*trip_[i].answer).nonce == member.nonce) throw Error(*rules_.lost(member));
+      if (trip_[i].answer && Member::decode(*trip_[i].answer).nonce == member.nonce)
+        return refuse(*rules_.lost(member));  // who has come would wait for rank 0
     }
     say_missing();
   });
