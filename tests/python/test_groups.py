@@ -77,6 +77,24 @@ def test_options(group):
     group.barrier(timeout=datetime.timedelta(seconds=20))
 
 
+@pytest.mark.ranks(2)
+def test_tree_order(group):
+    """Seven numbers, five of them on rank 1: the tree over all of them, level by level."""
+    numbers = np.array([1e8, 3.0, -1e8, 5.0, 1e-3, 7.0, 1e8], np.float32)
+    level = list(numbers)
+    while len(level) > 1:
+        level = [np.float32(sum(level[i : i + 2])) for i in range(0, len(level), 2)]
+    own = numbers[:2] if group.rank == 0 else numbers[2:]
+    out = np.empty(1, np.float32)
+    group.allreduce(own, out, order="tree", contributions=7)
+    assert out[0] == level[0]
+    group.iallreduce(own, out, order="tree").wait()
+    assert out[0] == level[0]
+    assert "tree's order" in group.explain("allreduce", 4, order="tree")
+    with pytest.raises(col.InvalidArgument, match="'left' is no order; use 'any', 'rank', 'tree' or 'exact'"):
+        group.allreduce(own, out, order="left")
+
+
 class RayOp(enum.Enum):
     SUM, PRODUCT, MIN, MAX, AVERAGE = range(5)
 

@@ -135,9 +135,9 @@ class Group:
         those of the method of that name, and are checked now. Local: no other rank takes part, and nothing blocks. It meets the
         i-forms of ranks that have not prepared theirs.
         """
-    def allreduce(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, stream: Optional[int] = None) -> Any:
+    def allreduce(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, order: str = "any", contributions: int = 0, stream: Optional[int] = None) -> Any:
         """out[i] = op over all ranks of x[i]. Without out, in place. Returns the output. Integers wrap, also in an "avg"."""
-    def reduce(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", root: int = 0, algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, stream: Optional[int] = None) -> Any:
+    def reduce(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", root: int = 0, algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, order: str = "any", contributions: int = 0, stream: Optional[int] = None) -> Any:
         """As allreduce, but only the root gets the result: without out, in its x. Returns the output; None on other ranks."""
     def broadcast(self, x: Tensor, *, root: int = 0, algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, stream: Optional[int] = None) -> Any:
         """Every rank gets the root's elements, in its x. Returns x."""
@@ -145,11 +145,11 @@ class Group:
         """out holds every rank's x, in rank order. Without out, a new array, along the first axis. Returns the output."""
     def allgatherv(self, x: Tensor, counts: Sequence[int], out: Optional[Tensor] = None, *, algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, stream: Optional[int] = None) -> Any:
         """As allgather, but rank r gives counts[r] elements. A new output has one axis."""
-    def reduce_scatter(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, stream: Optional[int] = None) -> Any:
+    def reduce_scatter(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, order: str = "any", contributions: int = 0, stream: Optional[int] = None) -> Any:
         """Rank r gets block r of x, reduced over all ranks. Without out, a new array: the first axis of x is cut. Returns the
         output.
         """
-    def reduce_scatterv(self, x: Tensor, counts: Sequence[int], out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, stream: Optional[int] = None) -> Any:
+    def reduce_scatterv(self, x: Tensor, counts: Sequence[int], out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, order: str = "any", contributions: int = 0, stream: Optional[int] = None) -> Any:
         """As reduce_scatter, but rank r gets counts[r] elements. A new output has one axis."""
     def gather(self, x: Tensor, out: Optional[Tensor] = None, *, root: int = 0, algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, stream: Optional[int] = None) -> Any:
         """The root gets every rank's x, in rank order. Without out, it makes a new array, along the first axis. Returns the
@@ -167,15 +167,15 @@ class Group:
         """Block r of x goes to rank r, and block r of out comes from it. Without out, a new array like x. Returns the output."""
     def alltoallv(self, x: Tensor, in_counts: Sequence[int], out_counts: Sequence[int], out: Optional[Tensor] = None, *, algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, stream: Optional[int] = None) -> Any:
         """As alltoall, but in_counts[r] elements go to rank r, and out_counts[r] come from it. A new output has one axis."""
-    def scan(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, stream: Optional[int] = None) -> Any:
+    def scan(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, order: str = "any", contributions: int = 0, stream: Optional[int] = None) -> Any:
         """out[i] = op over x[i] of ranks 0 to this one. Without out, a new array like x. Returns the output."""
-    def exscan(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, stream: Optional[int] = None) -> Any:
+    def exscan(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, order: str = "any", contributions: int = 0, stream: Optional[int] = None) -> Any:
         """As scan, but over the ranks before this one. Rank 0 gets nothing: None, and its out is not touched."""
     def barrier(self, *, algorithm: Optional[str] = None, timeout: Optional[Seconds] = None) -> None:
         """Returns after every rank has entered. Ends the collectives that this rank has in flight in the group."""
-    def iallreduce(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, stream: Optional[int] = None) -> Work:
+    def iallreduce(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, order: str = "any", contributions: int = 0, stream: Optional[int] = None) -> Work:
         """Starts allreduce(), and returns its Work at once."""
-    def ireduce(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", root: int = 0, algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, stream: Optional[int] = None) -> Work:
+    def ireduce(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", root: int = 0, algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, order: str = "any", contributions: int = 0, stream: Optional[int] = None) -> Work:
         """Starts reduce(), and returns its Work at once."""
     def ibroadcast(self, x: Tensor, *, root: int = 0, algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, stream: Optional[int] = None) -> Work:
         """Starts broadcast(), and returns its Work at once."""
@@ -183,9 +183,9 @@ class Group:
         """Starts allgather(), and returns its Work at once."""
     def iallgatherv(self, x: Tensor, counts: Sequence[int], out: Optional[Tensor] = None, *, algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, stream: Optional[int] = None) -> Work:
         """Starts allgatherv(), and returns its Work at once."""
-    def ireduce_scatter(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, stream: Optional[int] = None) -> Work:
+    def ireduce_scatter(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, order: str = "any", contributions: int = 0, stream: Optional[int] = None) -> Work:
         """Starts reduce_scatter(), and returns its Work at once."""
-    def ireduce_scatterv(self, x: Tensor, counts: Sequence[int], out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, stream: Optional[int] = None) -> Work:
+    def ireduce_scatterv(self, x: Tensor, counts: Sequence[int], out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, order: str = "any", contributions: int = 0, stream: Optional[int] = None) -> Work:
         """Starts reduce_scatterv(), and returns its Work at once."""
     def igather(self, x: Tensor, out: Optional[Tensor] = None, *, root: int = 0, algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, stream: Optional[int] = None) -> Work:
         """Starts gather(), and returns its Work at once."""
@@ -199,9 +199,9 @@ class Group:
         """Starts alltoall(), and returns its Work at once."""
     def ialltoallv(self, x: Tensor, in_counts: Sequence[int], out_counts: Sequence[int], out: Optional[Tensor] = None, *, algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, stream: Optional[int] = None) -> Work:
         """Starts alltoallv(), and returns its Work at once."""
-    def iscan(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, stream: Optional[int] = None) -> Work:
+    def iscan(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, order: str = "any", contributions: int = 0, stream: Optional[int] = None) -> Work:
         """Starts scan(), and returns its Work at once."""
-    def iexscan(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, stream: Optional[int] = None) -> Work:
+    def iexscan(self, x: Tensor, out: Optional[Tensor] = None, *, op: Operator = "sum", algorithm: Optional[str] = None, timeout: Optional[Seconds] = None, deterministic: bool = False, compress: bool = False, order: str = "any", contributions: int = 0, stream: Optional[int] = None) -> Work:
         """Starts exscan(), and returns its Work at once."""
     def ibarrier(self, *, algorithm: Optional[str] = None, timeout: Optional[Seconds] = None) -> Work:
         """Starts barrier(), and returns its Work at once."""
@@ -299,7 +299,7 @@ class Group:
         """The rank whose state the others can take: the lowest of those with the most progress. In epoch 0, 0."""
     def progress(self, rank: int) -> int:
         """What that rank gave to renew() as progress. In epoch 0, 0."""
-    def explain(self, collective: str, bytes: int, dtype: Any = "float32", *, op: Operator = "sum", root: int = 0, algorithm: str = "", deterministic: bool = False, compress: bool = False) -> str:
+    def explain(self, collective: str, bytes: int, dtype: Any = "float32", *, op: Operator = "sum", root: int = 0, algorithm: str = "", deterministic: bool = False, compress: bool = False, order: str = "any") -> str:
         """Which algorithm a call would run, and why. bytes is the size of the whole vector, or of all blocks together."""
     def algorithms(self, collective: str) -> list[str]:
         """The names that a call's algorithm may have in this group."""

@@ -17,23 +17,11 @@ struct NameRow {
 
 // In the order of the enumerators.
 constexpr std::array<NameRow, kNameCount> kNames = {{
-    {"x", "None"},
-    {"out", "None"},
-    {"counts", "None"},
-    {"in_counts", "None"},
-    {"out_counts", "None"},
-    {"op", "'sum'"},
-    {"root", "0"},
-    {"algorithm", "None"},
-    {"timeout", "None"},
-    {"stream", "None"},
-    {"tag", "0"},
-    {"deterministic", "False"},
-    {"compress", "False"},
-    {"destination", ""},
-    {"source", ""},
-    {"object", "None"},
-    {"messages", ""},
+    {"x", "None"},          {"out", "None"},    {"counts", "None"},     {"in_counts", "None"},
+    {"out_counts", "None"}, {"op", "'sum'"},    {"root", "0"},          {"algorithm", "None"},
+    {"timeout", "None"},    {"stream", "None"}, {"tag", "0"},           {"deterministic", "False"},
+    {"compress", "False"},  {"order", "'any'"}, {"contributions", "0"}, {"destination", ""},
+    {"source", ""},         {"object", "None"}, {"messages", ""},
 }};
 
 const NameRow& row_of_name(Name name) {
@@ -120,6 +108,16 @@ bool Arguments::flag(Name name) const {
   return is_true != 0;
 }
 
+Order order_of(PyObject* name, const char* function) {
+  Py_ssize_t length = 0;
+  const char* const text = PyUnicode_AsUTF8AndSize(name, &length);
+  if (text == nullptr) throw nb::python_error();
+  const std::string_view word(text, static_cast<std::size_t>(length));
+  for (const Order order : {Order::any, Order::rank, Order::tree, Order::exact})
+    if (to_string(order) == word) return order;
+  refuse(std::string(function) + ": '" + text + "' is no order; use 'any', 'rank', 'tree' or 'exact'");
+}
+
 Options Arguments::options(Operation& operation) const {
   Options options;
   if (PyObject* const op = (*this)[Name::op]) options.op = operation.read(op, function_);
@@ -138,6 +136,11 @@ Options Arguments::options(Operation& operation) const {
   options.tag = integer(Name::tag, 0);
   options.deterministic = flag(Name::deterministic);
   options.compress = flag(Name::compress);
+  if (PyObject* const order = (*this)[Name::order]) options.order = order_of(order, function_);
+  if (PyObject* const contributions = (*this)[Name::contributions]) {
+    options.contributions = PyLong_AsSize_t(contributions);
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  }
   return options;
 }
 

@@ -33,12 +33,14 @@ enum class Name : std::uint8_t {
   tag,
   deterministic,
   compress,
+  order,
+  contributions,
   destination,
   source,
   object,
   messages
 };
-inline constexpr std::size_t kNameCount = 17;
+inline constexpr std::size_t kNameCount = 19;
 
 // As Python writes them: the positional ones in their order, then those by keyword alone, with their defaults.
 struct Signature {
@@ -74,6 +76,8 @@ Duration duration_of(nb::handle seconds, const char* function);
 // A number of seconds, or a timedelta, also zero and below; and what a deadline takes of it.
 double seconds_of(nb::handle given);
 Duration duration_of(double seconds);
+// "any", "rank", "tree" or "exact".
+Order order_of(PyObject* name, const char* function);
 // A list of counts. Throws invalid_argument for negative ones.
 std::vector<std::size_t> counts_of(PyObject* list, const char* function, const char* name);
 

@@ -68,7 +68,8 @@ Signature make_signature(const CollectiveRow& row, const char* function) {
   if (row.rooted) keywords.push_back(Name::root);
   keywords.push_back(Name::algorithm);
   keywords.push_back(Name::timeout);
-  if (row.reduces()) keywords.insert(keywords.end(), {Name::deterministic, Name::compress});
+  if (row.reduces())
+    keywords.insert(keywords.end(), {Name::deterministic, Name::compress, Name::order, Name::contributions});
   if (row.has_data()) keywords.push_back(Name::stream);
   return signature;
 }

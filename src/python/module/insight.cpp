@@ -17,13 +17,15 @@ namespace col::python {
 namespace {
 
 std::string explain(const Group& group, const std::string& collective, std::size_t bytes, nb::object dtype,
-                    nb::object op, int root, const std::string& algorithm, bool deterministic, bool compress) {
+                    nb::object op, int root, const std::string& algorithm, bool deterministic, bool compress,
+                    const std::string& order) {
   Operation operation;
   Options options{.op = operation.read(op.ptr(), "explain"),
                   .root = root,
                   .algorithm = algorithm,
                   .deterministic = deterministic,
-                  .compress = compress};
+                  .compress = compress,
+                  .order = order_of(nb::str(order.c_str()).ptr(), "explain")};
   const DType type = dtype_from_python(dtype);
   return without_gil([&] { return group.explain(collective_from_string(collective), bytes, type, options); });
 }
@@ -59,7 +61,7 @@ void add_insight(GroupClass& group) {
   group
       .def("explain", explain, nb::arg("collective"), nb::arg("bytes"), nb::arg("dtype") = "float32", nb::kw_only(),
            nb::arg("op") = "sum", nb::arg("root") = 0, nb::arg("algorithm") = "", nb::arg("deterministic") = false,
-           nb::arg("compress") = false,
+           nb::arg("compress") = false, nb::arg("order") = "any",
            "Which algorithm a call would run, and why. bytes is the size of the whole vector, or of all blocks "
            "together.")
       .def(
