@@ -42,3 +42,33 @@ TEST_CASE("rank words: the label of a brief call is the recorder's, also where o
   rank.last->names.label = "its own";
   CHECK(label_of(rank) == "its own");
 }
+
+TEST_CASE("rank words: of ranks that go on in epochs, a failure in the last one counts", "[launch]") {
+  const auto one = [](int rank, int code, std::uint64_t epoch, double end) {
+    RankStory story;
+    story.rank = rank;
+    story.epoch = epoch;
+    story.status = {.wait_status = code << 8, .seconds = end, .exited = true};
+    return story;
+  };
+  std::vector<RankStory> ranks{one(0, 5, 2, 4), one(1, 9, 1, 1), one(2, 7, 2, 3), one(3, 0, 2, 4)};
+  ranks.push_back(one(4, 8, 2, 1));
+  ranks.back().is_spare = true;
+  ranks.push_back(one(5, 6, 2, 2));
+  ranks.back().status.collateral = true;
+  ranks.push_back(one(6, 3, 2, 1));
+  ranks.back().status.told_to_end = true;
+  const auto counts = [&](ExitPolicy policy) {
+    const auto* const found = failure_that_counts(ranks, policy);
+    return found == nullptr ? -1 : found->rank;
+  };
+  CHECK(counts(ExitPolicy::first) == 2);
+  CHECK(counts(ExitPolicy::max) == 2);
+  CHECK(counts(ExitPolicy::rank0) == 0);
+  ranks[0].status.wait_status = 8 << 8;
+  CHECK(counts(ExitPolicy::max) == 0);
+  ranks[0].status.wait_status = ranks[2].status.wait_status = 0;
+  CHECK(counts(ExitPolicy::first) == 5);  // nobody else has failed
+  ranks[5].status.wait_status = 0;
+  CHECK(counts(ExitPolicy::first) == -1);
+}

@@ -180,7 +180,8 @@ bool Attempt::has_event(int local_rank) const {
 std::vector<int> Attempt::living_ranks() const {
   std::vector<int> living;
   for (std::size_t place = 0; place < ranks_.size(); ++place) {
-    if (ranks_[place].living) living.push_back(global(static_cast<int>(place)));
+    const auto index = static_cast<int>(place);
+    if (ranks_[place].living && places_.is_in(index)) living.push_back(global(index));
   }
   return living;
 }
@@ -300,7 +301,7 @@ bool Attempt::is_failure(Rank& rank, int local_rank, Time now) {
   if (status.wait_status == 0) {
     const bool others_remain = !places_.is_over();
     status.walked_out = is_first && others_remain && uses_col(local_rank);
-    if (!first_good_end_ && others_remain) first_good_end_ = now;
+    if (!first_good_end_ && others_remain && !is_left_out) first_good_end_ = now;
     return false;
   }
 

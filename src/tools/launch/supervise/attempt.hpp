@@ -87,7 +87,7 @@ class Attempt {
   const RankStatus& status(int local_rank) const { return ranks_[static_cast<std::size_t>(local_rank)].status; }
   int rank_of(pid_t pid) const;           // the local rank with this pid that has not been reaped; -1: none
   bool has_event(int local_rank) const;   // for its end
-  std::vector<int> living_ranks() const;  // global
+  std::vector<int> living_ranks() const;  // global; without those that sleep
   // When the first rank ended well, if others have not ended yet.
   std::optional<Time> first_good_end() const noexcept { return first_good_end_; }
 
