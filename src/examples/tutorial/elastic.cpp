@@ -1,5 +1,5 @@
-// A computation that goes on when a rank dies: colrun -n 4 --keep-going elastic. A process that is started with the word
-// join takes the place of a rank that was lost. docs/rank-dies.md explains it.
+// A computation that goes on when a rank dies: colrun -n 4 --keep-going elastic. A process that is started with the
+// word join takes the place of a rank that was lost. docs/rank-dies.md explains it.
 #include <cstdint>
 #include <cstdio>
 #include <span>
@@ -35,6 +35,7 @@ void train(col::Group& world, State& state) {
 
 int main(int argc, char** /*argv*/) try {
   const bool joins = argc > 1;
+  // clang-format off: it takes `for (;;) try` for two statements
   // [readme]
   col::Group world = joins ? col::join() : col::init();
   State state;
@@ -47,8 +48,9 @@ int main(int argc, char** /*argv*/) try {
     world = world.renew({.progress = state.steps});
   }
   // [/readme]
-  std::printf("epoch %d, rank %d of %d: %.17g after %d steps\n", static_cast<int>(world.epoch()), world.rank(), world.size(),
-              state.value, static_cast<int>(state.steps));
+  // clang-format on
+  std::printf("epoch %d, rank %d of %d: %.17g after %d steps\n", static_cast<int>(world.epoch()), world.rank(),
+              world.size(), state.value, static_cast<int>(state.steps));
   col::finalize();
 } catch (const col::Error& error) {
   std::fprintf(stderr, "%s\n", error.what());
