@@ -88,14 +88,15 @@ TEST_CASE("cell: buffers in turn are together larger than the caches of the proc
 }
 
 TEST_CASE("order: crosses as text and is the same afterwards", "[colbench]") {
-  Order order{.method = {.ranks = 5, .launches = 7, .seed = 0xffff'ffff'ffffU, .skew = "late:1:20", .fits = {"shm"}},
-              .launch = 3,
-              .calibrations = 5,
-              .begun_ns = 1'700'000'000'123'456'789};
+  col::colbench::Order order{
+      .method = {.ranks = 5, .launches = 7, .seed = 0xffff'ffff'ffffU, .skew = "late:1:20", .fits = {"shm"}},
+      .launch = 3,
+      .calibrations = 5,
+      .begun_ns = 1'700'000'000'123'456'789};
   order.cells.push_back(
       {.operation = Operation::scan, .backend = "gloo", .algorithm = "knomial:radix=8", .bytes = 12, .ranks = 5});
   order.cells.push_back({.operation = Operation::pingpong, .bytes = 8, .ranks = 5, .pair = std::pair(2, 4)});
-  const Order back = decode_order(encode(order));
+  const col::colbench::Order back = decode_order(encode(order));
   CHECK(back.cells == order.cells);
   CHECK(back.launch == 3);
   CHECK(back.calibrations == 5);

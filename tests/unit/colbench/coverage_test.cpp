@@ -73,7 +73,7 @@ Cell run_of(const Model& model, std::mt19937_64& random) {
   Results all;
   run_launches(
       all, {.min_iterations = 1, .calibrate = false}, std::span(&spec, 1),
-      [&](const Order& order) {
+      [&](const col::colbench::Order& order) {
         Results one;
         one.cells.push_back({.spec = spec, .launches = {machine.next(order.launch)}});
         return one;

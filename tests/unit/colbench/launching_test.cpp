@@ -37,7 +37,7 @@ Run run_with(const Method& method, double step, const std::string& launcher = "c
   run.all.run.launcher = launcher;
   run_launches(
       run.all, method, kCells,
-      [&](const Order& order) {
+      [&](const col::colbench::Order& order) {
         Results one;
         if (order.calibrations > 0) run.calibrated_before.push_back(order.launch);
         for (const CellSpec& spec : order.cells) {
@@ -106,7 +106,7 @@ TEST_CASE("launching: a run ends when a launch has failed, and keeps what there 
   Results all;
   run_launches(
       all, {.calibrate = false}, kCells,
-      [&](const Order& order) {
+      [&](const col::colbench::Order& order) {
         Results one;
         one.cells.push_back({.spec = kCells[0], .launches = {{.launch = order.launch, .seconds = {1e-3}}}});
         if (order.launch == 2) one.ended_early = "rank 1 died";
