@@ -348,3 +348,12 @@ TEST_CASE("why: a host that does not answer is to blame only if nobody else is m
   CHECK(why(story).culprits == std::vector{2});
   CHECK(why_lines(story).back().starts_with("host n2 "));
 }
+
+TEST_CASE("why: a spare that nobody has taken is asleep", "[launch]") {
+  JobStory story = job(3, 1);
+  for (const std::size_t rank : {0U, 1U}) wait_in(story, rank, "barrier", 2);
+  last(story, 2).state = State::joined;
+  CHECK(state_of_rank(WaitGraph(story), 2) == "computing");
+  story.ranks[2].is_spare = true;
+  CHECK(state_of_rank(WaitGraph(story), 2) == "asleep");
+}

@@ -30,6 +30,7 @@ std::string_view name(RankState state, const RankStory& rank) {
     case RankState::dead:
       return rank.last ? "dead" : "ended";
     default:
+      if (rank.is_spare) return "asleep";
       return rank.last ? "computing" : "not in col";
   }
 }

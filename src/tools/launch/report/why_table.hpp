@@ -10,7 +10,7 @@
 
 namespace col::launch {
 
-// "computing", "waiting", "stopped", "dead": of one rank, at the time of the story.
+// "computing", "waiting", "stopped", "asleep" (a spare), "dead": of one rank, at the time of the story.
 std::string_view state_of_rank(const WaitGraph& graph, std::size_t index);
 
 // Ranks that do the same share a row.

@@ -103,6 +103,7 @@ void Supervisor::start_all() {
     if (attempt.ending().is_ending()) return;
   }
   input_.on_all_started();
+  job_.has_more = true;  // the last rank may have ended already: then those that sleep are to be ended now
 }
 
 // One that joins later reads no input.
