@@ -35,7 +35,8 @@ void train(col::Group& world, State& state) {
 
 int main(int argc, char** /*argv*/) try {
   const bool joins = argc > 1;
-  // clang-format off: it takes `for (;;) try` for two statements
+  // It takes `for (;;) try` for two statements.
+  // clang-format off
   // [readme]
   col::Group world = joins ? col::join() : col::init();
   State state;
