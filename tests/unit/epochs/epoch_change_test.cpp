@@ -206,8 +206,21 @@ TEST_CASE("epoch change: the deadline names who has not come, or has not connect
   other.act();
   other.change.on_deadline();
   other.act();
-  CHECK(contains(other.error(), "rank 1 of the new epoch 1 did not connect in time"));
+  CHECK(contains(other.error(), "rank 1 did not connect for epoch 1 in time"));
   CHECK(other.record().phase == Phase::failed);
+}
+
+TEST_CASE("epoch change: who has not connected is named by the number that the caller knows", "[epochs]") {
+  Alone one(rank_0_of(3));
+  one.change.on_lost(2);  // rank 1
+  one.look({word(3, 1)});
+  one.change.on_connected(1);
+  one.act();
+  REQUIRE(one.record().number_of(3) == 1);
+  one.change.on_deadline();
+  one.act();
+  CHECK(contains(one.error(), "rank 2 did not connect for epoch 1 in time"));
+  CHECK(one.finished->error->rank() == 2);
 }
 
 TEST_CASE("epoch change: a register that does not answer is named at the second deadline", "[epochs]") {
@@ -269,6 +282,20 @@ TEST_CASE("epoch change: a joiner is waited for no longer than its time", "[epoc
   CHECK(one.record().epoch == 2);
   CHECK(one.record().members.size() == 1);
   CHECK(one.record().passed_over == std::vector<Incarnation>{7});
+}
+
+TEST_CASE("epoch change: a joiner that has not connected at the deadline has no number to be named by", "[epochs]") {
+  ChangeSpec spec = rank_0_of(1);
+  spec.size = 2;
+  spec.wait = 3s;
+  Alone one(spec);
+  one.look({Presence{.incarnation = 7, .ticket = 1}});
+  one.change.on_connected(1);
+  one.act();
+  one.change.on_deadline();
+  one.act();
+  CHECK(contains(one.error(), "a process that joins in epoch 1 did not connect in time"));
+  CHECK(one.finished->error->rank() == -1);
 }
 
 TEST_CASE("epoch change: a joiner that nobody takes hears why", "[epochs]") {

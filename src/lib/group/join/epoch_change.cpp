@@ -308,11 +308,17 @@ Error EpochChange::lateness() const {
   if (joins() && !connects)
     return not_taken(spec_.group, static_cast<int>(known.generation().members.size()), spec_.most);
   std::vector<int> late = connects ? std::vector<int>() : absent();
-  for (std::size_t i = 0; connects && i < known.members.size(); ++i) {
-    const Presence* word = word_for(known.members[i].incarnation, known.epoch);
-    if (word == nullptr || !word->is_connected) late.push_back(static_cast<int>(i));
+  bool is_newcomer_late = false;
+  for (const Seat& seat : connects ? known.members : std::vector<Seat>()) {
+    const Presence* word = word_for(seat.incarnation, known.epoch);
+    if (word != nullptr && word->is_connected) continue;
+    if (seat.before >= 0)
+      late.push_back(seat.before);
+    else
+      is_newcomer_late = true;
   }
-  if (state_.is_writing || late.empty()) return register_slow(spec_.group);
+  std::ranges::sort(late);
+  if (state_.is_writing || (late.empty() && !is_newcomer_late)) return register_slow(spec_.group);
   return connects ? late_to_connect(spec_.group, known.epoch, late) : late_for_renewal(spec_.group, late);
 }
 

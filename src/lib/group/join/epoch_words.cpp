@@ -104,10 +104,17 @@ Error late_for_renewal(std::string_view group, const std::vector<int>& ranks) {
 }
 
 Error late_to_connect(std::string_view group, std::uint64_t epoch, const std::vector<int>& ranks) {
+  if (ranks.empty())
+    return Error(
+        ErrorCode::timeout,
+        fmt::format("renew: a process that joins in epoch {} did not connect in time; see what it does, or allow "
+                    "more time",
+                    epoch),
+        group);
   return Error(
       ErrorCode::timeout,
-      fmt::format("renew: {} of the new epoch {} did not connect in time; see what {} (coljob why), allow more "
-                  "time, or leave {} out by `excluded`",
+      fmt::format("renew: {} did not connect for epoch {} in time; see what {} (coljob why), allow more time, or leave "
+                  "{} out by `excluded`",
                   ranks_text(ranks), epoch, ranks.size() == 1 ? "it does" : "they do",
                   ranks.size() == 1 ? "it" : "them"),
       group, only_one(ranks));

@@ -19,7 +19,8 @@ Error unequal_wishes(std::string_view group, const Generation& last, const std::
 Error register_gone(std::string_view group, std::string_view why);
 // For the process itself, which is none of the members of that epoch. `known`: the record that says so.
 Error left_out(std::string_view group, const EpochRecord& known, Incarnation self);
-// At the deadline: ranks of the last epoch that have not called renew(), or ranks of the next one that do not connect.
+// At the deadline: ranks that have not called renew(), or that do not connect for the next epoch, by their numbers in
+// the last one; none: newcomers alone.
 Error late_for_renewal(std::string_view group, const std::vector<int>& ranks);
 Error late_to_connect(std::string_view group, std::uint64_t epoch, const std::vector<int>& ranks);
 Error register_slow(std::string_view group);
