@@ -74,7 +74,7 @@ def _show(results: list[dict[str, str]]) -> None:
         return
     plain = "\n".join(f"{names(who)}: {result['text/plain']}" for result, who in having)
     rows = "".join(f"<tr><th>{names(who)}</th><td style='text-align:left'>{_rich(result)}</td></tr>" for result, who in having)
-    display({"text/plain": plain, "text/html": f"<table>{rows}</table>"}, raw=True)
+    display({"text/plain": plain, "text/html": f"<table>{rows}</table>"}, raw=True)  # type: ignore[no-untyped-call,unused-ignore]
 
 
 def _rich(result: dict[str, Any]) -> str:
