@@ -19,7 +19,7 @@ const StepState& Recovery::recover(col::Group& world, std::optional<col::Error> 
     if (error) {
       // Others break off by `aborted`, as this rank goes on without the lost one.
       if (!error->is_loss()) throw col::Error(*error);
-      // Who has a state can give it to those that have none.
+      // A rank that has a state can give it to those that have none.
       world = world.renew({.progress = last_.empty() ? 0U : 1U});
     }
     try {
@@ -40,7 +40,7 @@ void Recovery::go_back(col::Group& world) {
   if (!last_.empty()) place[0] = last_.back().epoch;
   world.allreduce(std::span(place).first(1), {.op = col::ReduceOp::min});
   if (!last_.empty()) {
-    // Who has done more than that epoch has its test behind it, which counts as any step.
+    // A rank that has done more than that epoch has its test behind it, which counts as any step.
     const auto most = std::max_element(last_.begin(), last_.end(), [&](const StepState& a, const StepState& b) {
       return std::pair(a.epoch == place[0], a.step) < std::pair(b.epoch == place[0], b.step);
     });

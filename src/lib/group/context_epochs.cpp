@@ -180,7 +180,7 @@ Group Context::Impl::renew(Group::State& old, const Renewal& renewal) {
   if (core.name() == kJobsGroup)
     group::tell_epoch(core::env::get("COL_EPOCH_FILE").value_or(""), *end.record, renewer.stages(),
                       core.surroundings().peers, state->core().surroundings().peers, state->core().rank());
-  // What ended the epoch before is no reason for an end of this process any more.
+  // The end of the epoch before is no reason for an end of this process any more.
   std::error_code is_none;
   if (!error_file_.empty()) std::filesystem::remove(error_file_, is_none);
   end_epoch(old,

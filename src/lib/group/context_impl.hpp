@@ -27,7 +27,7 @@ inline constexpr std::string_view kJobsGroup = "default";
 class Context::Impl : public std::enable_shared_from_this<Context::Impl> {
  public:
   explicit Impl(ContextSpec spec);
-  // What the end of the context does.
+  // The end of the context.
   void leave() noexcept;
 
   Group init_group(const GroupSpec& spec);

@@ -174,7 +174,7 @@ class TreeFoldMaker {
   TreeFold made_;
 };
 
-// What allreduces in the tree's order have in common: each rank folds its subtrees, and sends some elements of them to
+// Allreduces in the tree's order have this in common: each rank folds its subtrees, and sends some elements of them to
 // ranks that fold those to the end.
 struct TreeShares {
   int rank, size;

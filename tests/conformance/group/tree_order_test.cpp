@@ -22,7 +22,7 @@ namespace {
 
 template <class T>
 constexpr bool kIsNarrow = std::is_class_v<T>;
-// What a type is added in.
+// The type in which another one is added.
 template <class T>
 using Sum = std::conditional_t<kIsNarrow<T>, float, T>;
 
@@ -195,7 +195,7 @@ Draw drawn(int ranks, std::uint64_t seed, int type) {
   draw.form = static_cast<Draw::Form>(mixed(seed, 5, 0) % 3);
   draw.operation = static_cast<Operation>(mixed(seed, 6, 0) % 4);
   if (draw.operation == Operation::user && type % 7 != 0) draw.operation = Operation::sum;
-  // Of calls that name so many, all give the same shares: those of the number.
+  // Calls that name so many all give the same shares: those of the number.
   const bool names = mixed(seed, 7, 0) % 2 == 0;
   if (names) draw.named = total;
   draw.shares = shares_of(ranks, total, names ? total : seed);

@@ -1,4 +1,4 @@
-// Who is in the group of a job with epochs, who sleeps, and who is started again.
+// Places of a job with epochs: in its group, asleep, or started again.
 #include <chrono>
 #include <vector>
 

@@ -145,7 +145,7 @@ TEST_CASE("tree: contributions that make no problem are refused", "[plan]") {
   CHECK_THROWS_AS(PlanProblem(spec), Error);
 }
 
-// What `direct` sends in all, as a multiple of the same without contributions.
+// The elements that `direct` sends in all, as a multiple of the same without contributions.
 double bytes_of_direct(const std::vector<std::size_t>& shares) {
   const Algorithm& direct = test::algorithm(Collective::allreduce, "direct");
   const auto sent = [&](PlanProblem::Spec spec) {

@@ -10,7 +10,7 @@
 namespace col::core {
 namespace {
 
-// What is between the leaves and the root stays in the first cache.
+// The sums between leaves and root stay in the first cache.
 constexpr std::size_t kTreeBlockBytes = 4096;
 // A level for each power of two of inputs.
 constexpr std::size_t kMostLevels = 24;

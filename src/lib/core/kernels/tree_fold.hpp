@@ -15,7 +15,7 @@ namespace col::core {
 void tree_fold(const Op& op, DType dtype, bool wide, std::span<const std::byte* const> inputs, std::size_t ranks,
                FoldTarget first, FoldTarget second, std::size_t count);
 
-// Whether a tree over so many is the fold from left to right.
+// True if a tree over so many is the fold from left to right.
 constexpr bool is_left_fold(std::size_t inputs) noexcept {
   return inputs <= 3;
 }

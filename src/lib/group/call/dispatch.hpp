@@ -107,8 +107,8 @@ class Dispatcher {
   struct Case;  // one call while it is decided
 
   Key key_of(const Request& request, const CallWishes& wishes) const;
-  // What each rank contributes to a call in the tree's order. Requires: key.knows_shares. Throws invalid_argument if
-  // this rank gives something else than that.
+  // The number that each rank contributes to a call in the tree's order. Requires: key.knows_shares. Throws
+  // invalid_argument if this rank gives something else than that.
   std::vector<std::size_t> known_shares(const Key& key) const;
   std::shared_ptr<const CountsExchange> exchange_of_shares(const Algorithm& algorithm, const Case& c) const;
   std::shared_ptr<const Decision> make(const Request& request, const Key& key, Reasons reasons) const;
@@ -127,8 +127,9 @@ class Dispatcher {
   const CallSettings& settings_;
   std::vector<std::unique_ptr<Entry>> entries_;  // few; an entry that is used moves to the front
   mutable std::map<std::string, PlanFile> files_;
-  // What the ranks have told one another in the first blocking call of so many contributions. All ranks make the same
-  // blocking calls one after the other, so they all have it from the next call on; others may be under way before that.
+  // The shares that ranks have told one another in the first blocking call of so many contributions. All ranks make the
+  // same blocking calls one after the other, so they all have it from the next call on; others may be under way before
+  // that.
   mutable std::map<std::size_t, std::vector<std::size_t>> shares_;
 };
 

@@ -19,7 +19,7 @@ std::size_t share_of(const Request& request);
 // "rank 0 gives 3, ranks 1-3 give 2"
 std::string shares_text(std::span<const std::size_t> shares);
 
-// What is wrong with the shares of all ranks; empty if nothing is. `contributions`: as the call says.
+// The fault in the shares of all ranks; empty if there is none. `contributions`: as the call says.
 std::string problem_with(std::span<const std::size_t> shares, std::size_t contributions);
 
 }  // namespace col::group

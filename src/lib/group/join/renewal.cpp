@@ -332,7 +332,7 @@ void Renewer::sleep() {
   if (seen.value) hear({.value = seen.value});
 }
 
-// Who has died meanwhile is nothing to one that nobody has taken. Its launcher ends it with the job.
+// A death meanwhile is nothing to one that nobody has taken. Its launcher ends it with the job.
 bool Renewer::sleeps() const {
   const RecordPtr& known = change_.state().known;
   return group_.sleeps && (!known || known->number_of(self_) < 0 || known->phase == EpochRecord::Phase::void_);

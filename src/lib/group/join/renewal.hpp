@@ -61,7 +61,7 @@ class Renewer {
   // Blocks until the change has ended, by what it returns: at the deadline, plus what the store needs to hear of that.
   // Throws what the interrupt has thrown, when the others have been told.
   Finish run();
-  // Of the record by which it has ended. Requires: run() has returned.
+  // The times of the record by which it has ended. Requires: run() has returned.
   Stages stages() const noexcept { return stages_; }
 
  private:

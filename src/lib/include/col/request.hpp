@@ -66,7 +66,7 @@ struct NativeEntry {
   bool asynchronous = false;   // start_native() returns before it has ended
   // Of a reduction: whether it combines this type by this operator. Null: whatever is defined (see Op).
   bool (*reduces)(const Op& op, DType dtype) noexcept = nullptr;
-  // Whether it serves Order::tree where the ranks give these numbers of contributions, which all of them know
+  // True if it serves Order::tree where the ranks give these numbers of contributions, which all of them know
   // (Request::shares). Null: it does not.
   bool (*keeps_tree)(std::span<const std::size_t> shares) noexcept = nullptr;
 };

@@ -28,7 +28,7 @@ std::uint64_t hash_of(Node left, Node right) {
   return scatter((static_cast<std::uint64_t>(left) << 32) | right);
 }
 
-// Those with a count that `chosen` accepts, as "0..2, 5"; cut short after some.
+// Numbers whose count `chosen` accepts, as "0..2, 5"; cut short after some.
 template <class Chosen>
 std::string list_of(const std::vector<std::uint32_t>& counts, Chosen chosen) {
   constexpr int kMostRanges = 8;

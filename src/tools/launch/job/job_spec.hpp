@@ -126,7 +126,7 @@ struct LifecycleSpec {
   bool is_elastic() const { return min_ranks > 0; }
   // The ranks go on in epochs: without those that are lost, and with others in their places.
   bool has_epochs() const { return spares > 0 || is_elastic(); }
-  // Of all ranks. In a job with epochs, single places are started again.
+  // For all ranks. In a job with epochs, single places are started again.
   int restarts_of_all() const { return has_epochs() ? 0 : max_restarts; }
 };
 

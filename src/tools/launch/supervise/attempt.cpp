@@ -200,7 +200,7 @@ RankNames Attempt::names(int place) const {
   return names;
 }
 
-// Those that sleep are in the group when their records say so.
+// Spares that sleep are in the group when their records say so.
 void Attempt::note_taken() {
   for (std::size_t place = 0; place < ranks_.size(); ++place) {
     const RankRecord& record = page_->record(static_cast<int>(place));

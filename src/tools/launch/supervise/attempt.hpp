@@ -99,7 +99,7 @@ class Attempt {
   void give_up_start(int place, Time now) { places_.on_ended(place, Places::End::failed, now); }
   // Kills those that the others have left out, and that have neither noticed nor ended in their time.
   std::vector<int> end_left_out(Time now);
-  // Of a job with epochs, what was told of them.
+  // The epochs that were told of, in a job that has them.
   const std::vector<EpochStory>& epochs();
   bool has_slept(int place) const { return !ranks_[static_cast<std::size_t>(place)].was_in; }
   // Ends those that sleep when nobody is left who could take them in. Returns true if it does so now.

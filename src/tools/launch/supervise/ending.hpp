@@ -51,7 +51,7 @@ class Ending {
     bool others_may_notice = false;
   };
   void on_failure(const Failure& failure, Time now);
-  // Of a rank on another node, or of more than the job can lose.
+  // A rank on another node, or more than the job can lose.
   void on_failure_elsewhere(bool others_may_notice, Time now);
   void on_over(Time now);  // only those are left that nobody can take in any more: this is no cause
   void on_cut_off(bool others_may_notice, Time now);  // from the other nodes

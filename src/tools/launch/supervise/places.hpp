@@ -51,7 +51,7 @@ class Places {
 
   // The places in which a process is to be started now: it sleeps until it is taken.
   std::vector<int> due(Time now);
-  // Those whose time to leave is over now.
+  // Ranks whose time to leave is over now.
   std::vector<int> late(Time now);
   std::optional<Time> deadline() const;
 
@@ -60,7 +60,7 @@ class Places {
   int left() const;
   bool will_start(int place) const { return at(place).start.has_value(); }
   bool is_over() const { return count(Standing::in) == 0; }
-  // Those that live, will be started, or have ended well are fewer than the job needs.
+  // Ranks that live, will be started, or have ended well are fewer than the job needs.
   bool are_too_few() const;
 
  private:
