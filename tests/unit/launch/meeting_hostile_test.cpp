@@ -242,7 +242,8 @@ TEST_CASE("meeting: only signals that end a job do", "[launch]") {
   CHECK(probe.letters.empty());
 }
 
-TEST_CASE("meeting: after the end nothing is said any more", "[launch]") {
+TEST_CASE("meeting: after the end its members hear nothing any more, and one that comes hears that it is over",
+          "[launch]") {
   MeetingProbe probe(nodes(2, 2));
   run_two(probe);
   probe.fail(1, 0, true);
@@ -250,13 +251,30 @@ TEST_CASE("meeting: after the end nothing is said any more", "[launch]") {
   probe.say(2, {{"say", "ended"}, {"restart", 0}, {"story", story_of(1, 2, {0, 0})}});
   REQUIRE(probe.meeting.over());
   probe.letters.clear();
-  probe.come(3);
   probe.fail(1, 0);
   probe.say(2, {{"say", "signal"}, {"signal", SIGINT}});
   probe.wait(seconds(1000));
   probe.lose(1);
   CHECK(probe.letters.empty());
   CHECK_FALSE(probe.meeting.deadline());
+  probe.come(3);
+  CHECK(probe.last(3, "refused").at("why") == "the job is over");
+  CHECK(probe.lasts.at(3) == "refused");
+  CHECK_FALSE(probe.meeting.has(3));
+}
+
+TEST_CASE("meeting: one that comes after an end for a reason is told the reason, if it knows the secret", "[launch]") {
+  MeetingSpec spec = nodes(2, 2);
+  spec.others_may_come = false;
+  MeetingProbe probe(spec);
+  probe.come(1);
+  probe.lose(1);
+  REQUIRE(probe.meeting.over());
+  probe.come(2);
+  CHECK_THAT(probe.last(2, "refused").at("why").get<std::string>(),
+             Catch::StartsWith("the job is over: lost host n1 before the job began: the cable was cut;"));
+  probe.come(3, {.secret = "another"});
+  CHECK_THAT(probe.last(3, "refused").at("why").get<std::string>(), Catch::StartsWith("its COL_RDZV_TOKEN is missing"));
 }
 
 namespace {

@@ -61,7 +61,7 @@ void Meeting::on_call(Member from) {
 }
 
 void Meeting::on_message(Member from, const std::string& address, const json& message, Time now) {
-  if (state_ == State::over) return;
+  if (state_ == State::over && has(from)) return;  // it has its last word
   try {
     take(from, address, message, now);
   } catch (const MessageError& error) {
@@ -133,6 +133,9 @@ void Meeting::on_hello(Member from, const std::string& address, const Hello& hel
                   fmt::format("its --rdzv-id is '{}', that of the job there '{}'; give all nodes of a job the same "
                               "id, and each job a port of its own",
                               hello.id.substr(0, 100), spec_.id));
+  // Without a word it would wait for the whole silence, and take the meeting for a stranger.
+  if (state_ == State::over)
+    return refuse(from, why_over_.empty() ? "the job is over" : "the job is over: " + why_over_);
   Node node;
   node.host = hello.host.substr(0, kMaxHostBytes);
   node.address = address;
@@ -580,6 +583,7 @@ void Meeting::finish_with_error(const std::string& error, EndCause cause, int ex
 
 void Meeting::finish(JobResult result) {
   state_ = State::over;
+  why_over_ = result.error;
   std::ranges::sort(stories_, [](const RankStory& left, const RankStory& right) { return left.rank < right.rank; });
   JobStory story = std::move(first_story_);
   story.tool = spec_.tool;

@@ -181,6 +181,7 @@ class Meeting {
   std::vector<RankStory> stories_;
   JobStory first_story_;  // from the node with rank 0: what is said about the job as a whole
   bool have_story_ = false;
+  std::string why_over_;  // for those that come afterwards
 };
 
 // Serves the meeting's port and the job's store, until the job is over and its members have gone.
