@@ -66,13 +66,12 @@ struct Game {
   std::atomic<bool> goes_on{true};
   std::mutex mutex;
   std::condition_variable changed;
-  int ended = 0;    // players
-  double best = 0;  // written by the second one
+  int ended = 0;                // players
+  std::atomic<double> best{0};  // of the bursts that are whole; written by the second one
 };
 
 void play(Game& game, int side) {
   const bool same_core = game.cpus[0] == game.cpus[1];
-  double best = 0;
   if (!bind_to(game.cpus[static_cast<std::size_t>(side)])) game.goes_on = false;
   for (int burst = 0; burst < kBursts && game.goes_on; ++burst) {
     const std::int64_t begin = now_ns();
@@ -82,11 +81,10 @@ void play(Game& game, int side) {
         if (same_core || spins > kSpins) ::sched_yield();
       game.turn.store(mine + 1, std::memory_order_release);
     }
-    const double seconds = static_cast<double>(now_ns() - begin) * 1e-9 / kTurns;
-    if (best == 0 || seconds < best) best = seconds;
+    const double seconds = static_cast<double>(now_ns() - begin) * 1e-9 / kTurns, best = game.best;
+    if (side == 1 && game.goes_on && (best == 0 || seconds < best)) game.best = seconds;
   }
   const std::lock_guard lock(game.mutex);
-  if (side == 1) game.best = best;
   ++game.ended;
   game.changed.notify_one();
 }
@@ -174,9 +172,9 @@ double shortest_turn(int first_cpu, int second_cpu, Duration limit) {
     return 0;
   }
   std::unique_lock lock(game->mutex);
-  const bool done = game->changed.wait_for(lock, limit, [&] { return game->ended == 2; }) && game->goes_on;
+  game->changed.wait_for(lock, limit, [&] { return game->ended == 2; });
   game->goes_on = false;
-  return done ? game->best : 0;
+  return game->best;
 }
 
 double measure_hand_over() {

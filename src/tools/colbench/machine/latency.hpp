@@ -36,7 +36,7 @@ class OnCores {
 double measure_wake_up();
 
 // From one thread to another through a cache line, each on its own core: half of the round trip, the best of many, in
-// seconds. 0 if there is only one core, if threads cannot be bound, or if one of them does not get its core within 2 s.
+// seconds. 0 if there is only one core, if threads cannot be bound, or if they do not get their cores within 2 s.
 double measure_hand_over();
 
 // From one thread to another on the same core through sched_yield: the best of many, in seconds. 0 if threads cannot be
@@ -44,7 +44,8 @@ double measure_hand_over();
 double measure_switch();
 
 // Two threads, bound to those cores, give each other turns. Returns the shortest time of many bursts, for one turn, in
-// seconds. 0 if they cannot be bound, or have not ended after `limit`: another process may keep a core for ever.
+// seconds; of those that are done after `limit`: another process may keep a core for ever. 0 without any, or if the
+// threads cannot be bound.
 double shortest_turn(int first_cpu, int second_cpu, Duration limit);
 
 // ---- The same small work again and again, to see whether the machine changes ----------------------------------------
