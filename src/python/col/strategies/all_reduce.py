@@ -17,7 +17,7 @@ from . import checkpoint
 from .buckets import Buckets
 from .model import check_count, model_of, share
 from .overlap import Choice
-from .recovery import has_epochs, renew, shrink
+from .recovery import go_on, has_epochs
 
 
 class AllReduce:
@@ -149,11 +149,10 @@ class AllReduce:
         """
         if self._optimizer is None:
             raise InvalidArgument("recover() needs the strategy's own optimizer, whose state goes with the parameters")
+        self.group = go_on(self.group, self.steps, wait, self._lost)
         if has_epochs(self.group):
-            self.group = renew(self.group, self.steps, wait)
             root = self.group.source
         else:
-            self.group = shrink(self.group, self._lost)
             counts = self.group.allgather_object(self.steps)
             root = counts.index(max(counts))
         self._lost = -1

@@ -38,6 +38,10 @@ class Optimizer:
         size = sum(array.size for array in parameters)
         self._state = {name: np.zeros(size, parameters[0].dtype) for name in self.vectors}
 
+    def release(self) -> None:
+        """The strategy that it serves will bind() it to others."""
+        self._parameters = []
+
     def step(self, gradients: Sequence[Array]) -> None:
         self.steps += 1
         begin = 0

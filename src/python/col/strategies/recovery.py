@@ -33,6 +33,11 @@ def has_epochs(group: Group) -> bool:
         return False
 
 
+def go_on(group: Group, steps: int, wait: float, lost: int) -> Group:
+    """The next epoch of a group that has some, maybe with ranks that have joined; of another, a smaller group beside it."""
+    return renew(group, steps, wait) if has_epochs(group) else shrink(group, lost)
+
+
 def renew(group: Group, progress: int, wait: float) -> Group:
     """Collective over the ranks that live. One that lives and does not call is left out, after a timeout that names it on all."""
     excluded: list[int] = []

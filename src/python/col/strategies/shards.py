@@ -14,6 +14,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
+from .._col import Group
 from . import checkpoint
 
 
@@ -52,6 +53,15 @@ class Shards:
         if isinstance(state, np.ndarray):
             return np.concatenate([found, np.zeros(self.length - len(found), state.dtype)])
         return sys.modules["torch"].cat([found, found.new_zeros(self.length - len(found))])
+
+    def pass_on(self, state: Any, group: Group) -> Any:
+        """Sends the vectors of this rank's state to the next rank. Returns the state of the rank before. Collective."""
+        if isinstance(state, dict):
+            return {name: self.pass_on(value, group) for name, value in state.items()}
+        if not _is_vector(state, self.length):
+            return state
+        found = np.empty_like(state) if isinstance(state, np.ndarray) else sys.modules["torch"].empty_like(state)
+        return group.sendrecv(state, (group.rank + 1) % group.size, found, (group.rank - 1) % group.size)
 
     def state(self, steps: int, optimizer: Any) -> dict[str, Any]:
         """What a checkpoint holds. The parameters are those that the model has now."""
