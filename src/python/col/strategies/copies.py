@@ -20,8 +20,8 @@ class Offer(NamedTuple):
     """What a rank could supply."""
 
     cut: int
-    count: int  # of shards
-    steps: dict[int, list[int]]  # the shards that it has, by step
+    shards: int  # of the cut
+    steps: dict[int, list[int]]  # which of them the rank has, by step
 
 
 @dataclass
@@ -42,10 +42,10 @@ class Held:
 
 
 class Choice(NamedTuple):
-    """cut, count, step: to go on from. suppliers: the rank that has shard 0, 1, … of it. newest: the newest cut that any has."""
+    """cut, shards, step: to go on from. suppliers: the rank that has shard 0, 1, … of it. newest: the newest cut that any has."""
 
     cut: int
-    count: int
+    shards: int
     step: int
     suppliers: list[int]
     newest: int
@@ -54,7 +54,7 @@ class Choice(NamedTuple):
 def choose(offers: Sequence[Sequence[Offer]], checkpoint: str) -> Optional[Choice]:
     """The last step of which all shards are left; the same on all ranks. offers: of rank 0, 1, …. checkpoint: to go back to, in
     words. None if nobody has anything. Raises PeerLost if there is no such step: its rank is the first of those that are lost."""
-    counts = {offer.cut: offer.count for listed in offers for offer in listed}
+    counts = {offer.cut: offer.shards for listed in offers for offer in listed}
     if not counts:
         return None
     found: dict[tuple[int, int], dict[int, int]] = {}  # by cut and step: shard to rank

@@ -155,7 +155,7 @@ class Zero:
         state = None
         if parts is not None:
             pieces = [parts[rank][shard] for shard, rank in enumerate(choice.suppliers)]
-            shards = Shards(model, choice.count)
+            shards = Shards(model, choice.shards)
             model.scatter(shards.join([piece["shard"] for piece in pieces]))
             state = shards.state(choice.step, shards.join([piece["optimizer"] for piece in pieces]))
         state = group.broadcast_object(state, root=root)
