@@ -188,7 +188,7 @@ def markdown(run, statistic):
         head = ["operation", "size", "col", "col::alloc", *RIVALS.values(), "bound", "best ÷ col (95 %)", "col ÷ bound"]
         shown = [[operation_name(row.key[0]), size(row.key[2]), time(row, "col"), time(row, "col-alloc"),
                   *(family_time(row, family) for family in RIVALS), time(row, "bare"), interval(row.to_best()),
-                  times(row.quotient("col", "bare"))] for row in rows if row.key[0] not in OVERLAP]
+                  times(row.quotient("col", "bare"))] for row in rows if row.key[0] not in OVERLAP and time(row, "col") != "–"]
         lines += section(f"{ranks} ranks, {state.name}", head, shown, numbers=len(head) - 2)
     lines += section("A rank dies in an allreduce of 1,000 floats: the last survivor has an error, and then a right sum",
                      loss.HEAD, [[*line[:-2], interval(line[-2]), line[-1]] for line in loss.lines(run.get("losses", []))], numbers=5)

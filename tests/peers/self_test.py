@@ -150,6 +150,13 @@ class Document(unittest.TestCase):
         self.assertIn("| 2 | 65 to 65 ns | 0.50 in 1 |", text)
         self.assertIn("| mean of best ÷ col, 2 ranks, up to 1 KiB | ≥ 1.05 | 65 to 65 ns | 0.50 | missed |", text)
 
+    def test_a_row_that_col_has_not_in_a_state_is_left_out(self):
+        launches = [launch("col", 0, 2.0), launch("intel-shm", 0, 3.0), launch("intel-shm", 1, 77.0, (SLOW, SLOW)),
+                    launch("col", 1, 5.0, (SLOW, SLOW), cell=("broadcast", 8))]
+        text = report.markdown(run_of(launches), "median_us")
+        self.assertIn("| 2 | – | – | – | – | 3 | – |", text)
+        self.assertNotIn("77", text)
+
     def test_who_is_absent_or_unusable_is_named(self):
         barrier = ("barrier", 0)
         launches = [launch("col", 0, 8.0, cell=barrier, ranks=4), launch("mpich5-bound", 0, 26e3, cell=barrier, ranks=4),

@@ -5,7 +5,7 @@
 //
 // A line that the reader has had lately is in the cache of another processor. Where the two share no near cache, it is
 // written up to five times as slowly as one that has left it, or as memory; where they do, nothing is faster. No
-// machine says which of the two it is, and one that moves its processors changes it in seconds (docs/performance.md).
+// machine says which of the two it is, and one that moves its processors changes it in seconds (docs/measurements.md).
 // So each rank times some of what it writes. It needs to agree with nobody: the bits are equal.
 #pragma once
 

@@ -2,7 +2,7 @@
 //
 // Such lines are in the caches of the readers. A vector store to a part of one waits until the line is here. Whole
 // lines are written without their old content, which took a quarter of the time on an AMD EPYC whose ranks shared no
-// core (docs/performance.md).
+// core (docs/measurements.md).
 #pragma once
 
 #include <cstddef>
