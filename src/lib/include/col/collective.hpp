@@ -36,24 +36,24 @@ COL_EXPORT std::string_view to_string(Collective collective) noexcept;
 // The Collective of that name. Throws invalid_argument that lists the valid names.
 COL_EXPORT Collective collective_from_string(std::string_view name);
 
-// What one side of a call (in or out) holds on one of n ranks. A broadcast has its vector in `out` on every rank: what
-// the root has there, the others get.
+// The content of one side of a call (in or out) on one of n ranks. A broadcast has its vector in `out` on every rank:
+// the other ranks get what the root has there.
 enum class Extent : std::uint8_t {
   nothing,
-  vector,  // `count` elements
+  vector,  // `count` elements, as many on every rank
   block,   // one block: what this rank alone contributes or gets
   blocks   // n blocks, one for each rank, in rank order
 };
 
-// Whether blocks may have different lengths, and which ranks know the lengths.
+// The lengths of blocks: may they differ, and which ranks know them?
 enum class BlockCounts : std::uint8_t {
   equal,     // all blocks have the same length
   everyone,  // every rank passes the same list
   root,      // the root passes the list; every other rank knows only its own block
-  pairs      // each rank passes two lists: what it sends to every other rank, and what it gets from it
+  pairs      // each rank passes two lists: how many elements it sends to each rank, and how many it gets from each
 };
 
-// Which ranks' contributions are reduced into an element of the result.
+// The ranks whose contributions are reduced into an element of the result.
 enum class Folds : std::uint8_t {
   nothing,     // none: the call only moves data
   all,         // those of all ranks
@@ -61,8 +61,8 @@ enum class Folds : std::uint8_t {
   below_rank   // those of the ranks before this one: rank 0 gets nothing
 };
 
-// The factor from algorithm bandwidth to bus bandwidth of nccl-tests, for n ranks. It is the share of the data that the
-// busiest link of a rank carries.
+// The bus bandwidth of nccl-tests is the algorithm bandwidth (bytes of the call / time) times this factor, for n ranks.
+// The factor says how many times the size of the data goes over the busiest link of a rank.
 enum class BusFactor : std::uint8_t {
   one,    // 1
   share,  // (n - 1) / n
@@ -78,11 +78,11 @@ struct CollectiveRow {
   BlockCounts counts = BlockCounts::equal;
   Folds folds = Folds::nothing;
   BusFactor bus = BusFactor::one;
-  bool is_message = false;  // between two ranks; not a collective
+  bool is_message = false;  // a message between two ranks, not a collective
 
   constexpr bool reduces() const noexcept { return folds != Folds::nothing; }
   constexpr bool has_counts() const noexcept { return counts != BlockCounts::equal; }
-  // Only two ranks know the lengths of some blocks.
+  // Only the two ranks that exchange a block know its length.
   constexpr bool has_private_counts() const noexcept {
     return counts == BlockCounts::root || counts == BlockCounts::pairs;
   }

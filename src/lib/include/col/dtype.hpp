@@ -1,4 +1,4 @@
-// What each element type is: one row of a table, from which kernels, checks, tools and tests follow.
+// The table of element types: one row for each. Kernels, checks, tools and tests read it.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace col {
 
-// An opaque element has a value above `bytes`: see opaque().
+// The type of an opaque element has a value above `bytes`: see opaque().
 enum class DType : std::uint32_t {
   int8,
   uint8,
@@ -27,7 +27,7 @@ enum class DType : std::uint32_t {
   boolean,        // C++'s bool: one byte, 0 is false, and anything else is true
   complex64,      // two float32: std::complex<float>
   complex128,     // two float64: std::complex<double>
-  float8_e4m3fn,  // 4 bits of exponent, 3 of fraction, no infinity: ml_dtypes' and torch's name of it
+  float8_e4m3fn,  // 4 bits of exponent, 3 of fraction, no infinity; ml_dtypes and torch use this name
   float8_e5m2,    // 5 bits of exponent, 2 of fraction
   bytes = 256     // an opaque element without its size: no call takes it
 };
@@ -48,7 +48,7 @@ struct DTypeRow {
   constexpr bool is_narrow() const noexcept { return kind == ElementKind::floating && size < 4; }
 };
 
-// In the order of the enumerators.
+// One row for each enumerator, in the same order.
 inline constexpr std::array<DTypeRow, kDTypeCount> kDTypes = {{
     {"int8", 1, ElementKind::signed_integer, 0},
     {"uint8", 1, ElementKind::unsigned_integer, 1},
@@ -70,13 +70,13 @@ inline constexpr std::array<DTypeRow, kDTypeCount> kDTypes = {{
 }};
 inline constexpr DTypeRow kOpaqueRow = {"bytes"};
 
-// The largest opaque element, and the largest that a user's operator can combine.
+// The largest opaque element that calls can move, and the largest that a user's operator can combine.
 inline constexpr std::size_t kMaxElementBytes = std::size_t{1} << 30;
 inline constexpr std::size_t kMaxReducedBytes = 256;
 
-// The type of opaque elements of `size` bytes: a struct of the user's, say. Calls that move data take it, and a
-// reduction by Op::user() takes it up to kMaxReducedBytes. Such an element is never cut. Ranks that pass different
-// sizes do not match. With a size of 0, or above kMaxElementBytes, it is no type: every call refuses it.
+// The type of opaque elements of `size` bytes, for example of a struct of the program. Calls that move data take it. A
+// reduction by Op::user() takes it up to kMaxReducedBytes. col never splits such an element. Ranks that pass different
+// sizes are a mismatch. A `size` of 0, or above kMaxElementBytes, gives DType::bytes: every call refuses it.
 constexpr DType opaque(std::size_t size) noexcept {
   return static_cast<DType>(static_cast<std::uint32_t>(DType::bytes) +
                             (size <= kMaxElementBytes ? static_cast<std::uint32_t>(size) : 0U));
@@ -86,7 +86,7 @@ constexpr bool is_opaque(DType dtype) noexcept {
   return dtype >= DType::bytes;
 }
 
-// For an opaque type kOpaqueRow, whose size is 0. Requires: an enumerator, or an opaque type.
+// The row of a type. All opaque types have kOpaqueRow, whose size is 0. Requires: an enumerator, or an opaque type.
 constexpr const DTypeRow& row_of(DType dtype) noexcept {
   return is_opaque(dtype) ? kOpaqueRow : kDTypes[static_cast<std::size_t>(dtype)];
 }
@@ -99,8 +99,8 @@ constexpr std::size_t size_of(DType dtype) noexcept {
   return size <= kMaxElementBytes ? size : 0;
 }
 
-// The name of the enumerator ("float32"), for an opaque type with its size ("bytes[12]"); "?" for a value that is no
-// type. Valid for ever. Thread-safe.
+// The name of the enumerator ("float32"). An opaque type has its size in the name ("bytes[12]"), a value that is no
+// type has "?". The text stays valid for ever. Thread safe.
 COL_EXPORT std::string_view to_string(DType dtype) noexcept;
 // The DType of that name. Throws invalid_argument that lists the valid names.
 COL_EXPORT DType dtype_from_string(std::string_view name);

@@ -30,7 +30,7 @@ enum class ErrorCode {
 // The name of a code, as documented ("peer_lost"). Never fails. Thread safe.
 COL_EXPORT std::string_view to_string(ErrorCode code) noexcept;
 
-// What happened, where, and what to do next.
+// An error says what happened, where, and what to do next.
 //
 // what() is one line: "<code>: [group 'g': ]<message>". Copying is cheap and does not throw.
 class COL_EXPORT Error : public std::runtime_error {
@@ -40,7 +40,7 @@ class COL_EXPORT Error : public std::runtime_error {
   // happened; empty if none. Line breaks in `message` become spaces.
   explicit Error(ErrorCode code, std::string_view message, std::string_view group = {}, int rank = -1,
                  int world_rank = -1);
-  // `is_loss`: an `aborted` that follows from a loss, see is_loss().
+  // The same, with `is_loss`: true for an `aborted` that follows from the loss of a rank. See is_loss().
   explicit Error(ErrorCode code, std::string_view message, std::string_view group, int rank, int world_rank,
                  bool is_loss);
   ~Error() override;
@@ -54,9 +54,9 @@ class COL_EXPORT Error : public std::runtime_error {
   // job. -1 if rank() is -1, or if it is not known. The message has both numbers if they differ: "rank 1 (world rank
   // 5)".
   int world_rank() const noexcept { return world_rank_; }
-  // True if the ranks that live can go on by Group::renew(): peer_lost; and `aborted`, where a lost rank is the first
-  // cause, or where ranks have called renew(), so that the epoch of the group is over. False for an `aborted` with
-  // another cause, also where others have left this rank out, and for all other codes.
+  // True if the ranks that are still alive can go on with Group::renew(): for peer_lost, and for an `aborted` whose
+  // first cause is a lost rank, or that comes because other ranks have called renew(). False for an `aborted` with
+  // another cause, also if the others have excluded this rank, and for all other codes.
   bool is_loss() const noexcept { return code_ == ErrorCode::peer_lost || text_->is_loss; }
   const std::string& group() const noexcept { return text_->group; }
   // The text without the code and the group.
@@ -66,7 +66,7 @@ class COL_EXPORT Error : public std::runtime_error {
   struct Text {
     std::string group;
     std::string message;
-    bool is_loss = false;  // an `aborted` may be; peer_lost is without it
+    bool is_loss = false;  // for `aborted` only: a peer_lost is always a loss
   };
   Error(ErrorCode code, int rank, int world_rank, std::shared_ptr<const Text> text);
 
