@@ -25,7 +25,8 @@
 
 namespace col {
 
-// A time span. Every std::chrono duration converts to it implicitly. Zero in an option means "the default".
+// A time span. std::chrono durations with integer counts, such as 5s or 20ms, convert to it implicitly. Zero in an
+// option means "the default".
 using Duration = std::chrono::nanoseconds;
 
 // ---- Element types --------------------------------------------------------------------------------------------------
@@ -56,8 +57,9 @@ struct COL_EXPORT bfloat16 {
   }
 };
 
-// OCP's 8-bit floats. Conversion from float rounds to nearest, ties to even; a NaN stays a NaN. Nothing saturates: what
-// is too large becomes infinity, and in float8_e4m3fn, which has none, NaN. Finite values go to 448.
+// The two 8-bit floats of the Open Compute Project (OCP). Conversion from float rounds to nearest, ties to even; a NaN
+// stays a NaN. A value that is too large becomes infinity; in float8_e4m3fn, which has no infinity, it becomes NaN. The
+// largest finite float8_e4m3fn is 448.
 struct COL_EXPORT float8_e4m3fn {
   std::uint8_t bits = 0;
   float8_e4m3fn() = default;
@@ -70,7 +72,7 @@ struct COL_EXPORT float8_e4m3fn {
   }
 };
 
-// The upper half of a float16. Finite values go to 57344.
+// The upper half of a float16. The largest finite value is 57344.
 struct COL_EXPORT float8_e5m2 {
   std::uint8_t bits = 0;
   float8_e5m2() = default;
@@ -92,9 +94,9 @@ constexpr bool is_integer_element =
 
 }  // namespace detail
 
-// The C++ types that have a DType: integers of 1, 2, 4 or 8 bytes (the character types excepted), bool, std::byte
+// The C++ types that have a DType: integers of 1, 2, 4 or 8 bytes (not char, wchar_t or charN_t), bool, std::byte
 // (uint8), col::float8_e4m3fn, col::float8_e5m2, col::float16, col::bfloat16, float, double, and std::complex of the
-// last two. A view of anything else does not compile; a struct of your own can be passed as TensorView(pointer, count,
+// last two. A view of anything else does not compile. Pass a struct of your own as TensorView(pointer, count,
 // col::opaque(sizeof(Struct))).
 //
 // Formatted by hand: clang-format 14 does not know concepts.
@@ -158,29 +160,31 @@ COL_EXPORT ReduceOp reduce_op_from_string(std::string_view name);
 // not defined, and the collective throws invalid_argument:
 // - the bitwise operators on floating and complex types; min and max on complex types;
 // - sum, product, avg and premul_sum on boolean. There min and band are the logical and, max and bor the logical or,
-//   bxor the exclusive or; where ranks combine, the result is 0 or 1;
-// - every operator but a user's on opaque elements.
+//   bxor the exclusive or; an element that combines contributions is 0 or 1;
+// - every operator except a user's on opaque elements.
 class COL_EXPORT Op {
  public:
   enum class Kind : std::uint8_t { builtin, premul_sum, user };
 
-  // result[i] = left[i] op right[i] for i in [0, count). `result` may be the same memory as `left` or `right`, and
-  // overlaps them in no other way. The function must not throw, and must not use the group. Any thread of the process
-  // that is inside a call of col may call it; with COL_PROGRESS=thread, the library's own thread may call it too.
+  // result[i] = left[i] op right[i] for i in [0, count). `result` may be the same memory as `left` or `right`; it
+  // overlaps them in no other way. The function must not throw, and must not use the group that runs it. Any thread of
+  // the process that is inside a call of col may run it; so may the library's own thread (COL_PROGRESS=thread,
+  // Work::then()).
   using UserFunction =
       std::function<void(const void* left, const void* right, void* result, std::size_t count, DType dtype)>;
 
   Op(ReduceOp op = ReduceOp::sum) noexcept;  // NOLINT(google-explicit-constructor): meant to be implicit
 
   // Each rank multiplies its input by its own `scale` before the sum. For integer types, `scale` must be a whole
-  // number.
+  // number; otherwise the call throws invalid_argument.
   static Op premul_sum(double scale);
 
-  // A user's associative function. If it is not commutative, it is applied in rank order.
+  // A user's associative function. If it is not commutative, contributions are combined in rank order. Throws
+  // invalid_argument if the function is empty.
   static Op user(UserFunction function, bool commutative, std::string name = "user");
 
   Kind kind() const noexcept { return kind_; }
-  ReduceOp reduce_op() const noexcept { return op_; }  // sum for premul_sum and user (without meaning for user)
+  ReduceOp reduce_op() const noexcept { return op_; }  // sum for premul_sum; no meaning for user
   double scale() const noexcept { return scale_; }
   bool commutative() const noexcept;
   const UserFunction& user_function() const;  // Requires: kind() == Kind::user
@@ -195,15 +199,16 @@ class COL_EXPORT Op {
   std::shared_ptr<const User> user_;  // shared: an Op is a value, and its copies in requests outlive the caller's Op
 };
 
-// In which order a reduction combines contributions.
+// The order in which a reduction combines contributions: the vectors that the ranks give, usually one for each rank.
 enum class Order : std::uint8_t {
-  any,   // one that is fixed by the call, the number of ranks and the algorithm
+  any,   // an order that depends on the call, the number of ranks and the algorithm alone
   rank,  // ((x0 op x1) op x2) op …, of ranks 0, 1, 2, …
-  // Neighbours of all V contributions are combined, level by level, and an odd last one goes up as it is. Contributions
-  // are numbered rank by rank, and a rank gives any number of them. The bits depend on V and the contributions alone:
-  // not on the number of ranks, on what each of them gives, on hosts, or on the algorithm.
+  // A binary tree over all V contributions: level by level, neighbours are combined in pairs; a last one without a
+  // neighbour moves up unchanged. Contributions are numbered rank by rank, and a rank gives any number of them. The
+  // bits depend on V and the contributions alone: not on the number of ranks, on how many each of them gives, on hosts,
+  // or on the algorithm.
   tree,
-  exact,  // the correctly rounded sum, whatever the order: not there yet
+  exact,  // the correctly rounded sum, whatever the order; not built yet: invalid_argument
 };
 
 COL_EXPORT std::string_view to_string(Order order) noexcept;
@@ -223,7 +228,8 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-// A CUDA stream (cudaStream_t) for calls on device memory. Null: the library orders the call after everything.
+// A CUDA stream (cudaStream_t) for calls on device memory. Null: the call runs after what the legacy default stream of
+// the device holds, as Options::stream says.
 struct Stream {
   void* handle = nullptr;
 };
@@ -235,7 +241,7 @@ namespace detail {
 template <class R>
 using element_of = std::remove_reference_t<std::ranges::range_reference_t<R>>;
 
-// A contiguous range of supported elements whose memory the caller still owns after the expression: an lvalue, or a
+// A contiguous range of supported elements. The memory of a writable one outlives the expression: it is an lvalue, or a
 // borrowed range such as std::span.
 template <class R>
 concept TensorRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && TensorElement<element_of<R>>;
@@ -294,7 +300,7 @@ COL_EXPORT Device device_from_dlpack(int device_type, int device_id);
 }  // namespace detail
 
 // A contiguous array of `count` elements that somebody else owns. The memory must stay valid until the call that uses
-// it has ended. The memory of an input must also stay unchanged until then.
+// it has ended (of an i-form: its Work). The memory of an input must also stay unchanged until then.
 struct TensorView {
   void* data = nullptr;
   std::size_t count = 0;  // elements

@@ -1,4 +1,4 @@
-// Operations that have been started, and how to wait for them. <col/group.hpp> includes it.
+// Operations that have been started, and how to wait for them. <col/group.hpp> includes this file.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace col {
 
 class Group;
 
-// The handle of an operation that an i-form has started. Copies stand for the same operation.
+// The handle of an operation that an i-form (iallreduce, isend, ...) has started. Copies stand for the same operation.
 //
 // If all copies are dropped, the operation goes on and still uses its buffers. Keep the buffers until barrier() of the
 // group returns (for collectives) or until the group is destroyed (for collectives and messages). An error of a dropped
@@ -34,30 +34,31 @@ class [[nodiscard]] [[gnu::visibility("default")]] Work {  // gcc 12 takes COL_E
   void wait();
   // The same for `budget` at most. Returns false if the operation has not ended by then; it goes on.
   bool wait_for(Duration budget);
-  // For a wait_for() that has returned false: the timeout, as wait() would throw it, with the ranks that are missing.
-  // It breaks nothing. `waited` is for its text. Throws as wait_for().
+  // After wait_for() has returned false: returns the timeout error that wait() would throw, with the ranks that are
+  // missing; its text says that `waited` has passed. The operation goes on, and the group stays usable. Throws as
+  // wait_for().
   Error overdue(Duration waited);
-  // Returns whether the operation has ended. Waits for no other rank. Throws the operation's error. Of an operation
-  // that takes long, it now and then asks the job's store what has become of the others: that takes a second, at most
-  // once in five, where the store does not answer.
+  // Returns whether the operation has ended. Waits for no other rank. Throws the operation's error. If the operation
+  // takes long, test() now and then asks the job's store about the other ranks. Where the store does not answer, such a
+  // call takes one second, at most once in five seconds.
   bool test();
-  // For an operation on the memory of GPUs in a group of GPUs (backend nccl): makes what `stream` gets from now on come
-  // after the operation, and returns while the operation may still run. The host waits for nothing, except that what
-  // sends or receives is first handed to NCCL, which connects to the peer at the first message. The null stream is the
-  // device's legacy default stream. The stream and the group's GPU are of one device. Streams may use the buffers then,
-  // in their order; for the host, has_ended() and the rules about buffers above stay as they are.
+  // For an operation on the memory of GPUs in a group of GPUs (backend nccl): lets all work that `stream` gets from now
+  // on wait for the operation, and returns while the operation may still run. The host does not wait, with one
+  // exception: messages are first handed to NCCL, which connects to the peer at the first message. The null stream is
+  // the device's legacy default stream. The stream must be of the group's GPU. Work in the stream may then use the
+  // buffers; for the host, has_ended() and the rules about buffers above hold as before.
   //
-  // Nobody counts the operation's timeout for a stream: it waits until the operation ends, or until the group breaks,
-  // after which the buffers hold anything. Give then() a function, which counts the timeout, if the host makes no call
-  // of the group that would find out that a rank is lost.
+  // A stream has no timeout: it waits until the operation ends, or until the group breaks; the buffers then hold
+  // unspecified values. Only a call of the host finds out that a rank is lost. If the host makes none, call then() with
+  // a function: it watches the timeout.
   //
-  // In a graph: an operation that was captured can be waited for by another stream, which then joins the capture. One
-  // that was not captured cannot be waited for by a captured stream: wait for it before the capture.
+  // In a CUDA graph: if the operation was captured, another stream can wait for it, and then joins the capture. If it
+  // was not captured, a stream that is being captured cannot wait for it: wait before the capture.
   //
-  // Throws the operation's error, if it has failed by now; unavailable if the end is seen by the host alone (another
-  // backend, a buffer in host memory, a message to oneself, with a tag, or from any rank): call wait();
-  // invalid_argument for a function that was given to then(), and for a stream that cannot be used so. Neither of both
-  // breaks the group. Thread safety as wait().
+  // Throws the operation's error, if it has failed by now; unavailable if only the host sees the end (another backend,
+  // a buffer in host memory, a message to oneself, with a tag, or from any rank): call wait(); invalid_argument if this
+  // is the handle of a function given to then(), or if the stream cannot wait for it. Neither unavailable nor
+  // invalid_argument breaks the group. Thread safety as wait().
   void wait(Stream stream);
   // Runs `function` when the operation has ended, with its error, or with nothing after success. The library's progress
   // thread runs it, one function after another; this call starts that thread, which then also moves the operation on.
@@ -66,9 +67,10 @@ class [[nodiscard]] [[gnu::visibility("default")]] Work {  // gcc 12 takes COL_E
   // thrown (a col::Error, or `internal` with the words of another exception). Several functions of one operation run in
   // any order.
   //
-  // The function may start operations, if no other thread uses their group at that time (or ContextSpec::serialize).
-  // It must not wait: calls that block throw invalid_argument there. While it runs, nothing else is moved on by that
-  // thread. It is destroyed in that thread too. Throws invalid_argument (no function), and resource (no thread).
+  // The function may start operations, if no other thread uses their group at that time (or ContextSpec::serialize is
+  // set). It must not wait: calls that block throw invalid_argument there. While it runs, that thread moves no
+  // operation on. It is destroyed in that thread too. then() throws invalid_argument (no function) and resource (no
+  // thread).
   Work then(std::function<void(const std::optional<Error>& error)> function);
 
   // The rest may be called at any time, by any thread, also while a call of the group is running. None of it blocks,
@@ -88,14 +90,14 @@ class [[nodiscard]] [[gnu::visibility("default")]] Work {  // gcc 12 takes COL_E
   std::shared_ptr<Handle> handle_;  // shared by the copies; null when there is nothing to wait for
 };
 
-// Waits for all of them, for each as Work::wait() does, and then throws the first error in the order of the list. With
-// a budget above zero, it returns false if they have not all ended by then; those go on. The works may belong to
-// several groups. An error that is about the wait itself ends it at once: another thread uses a group, or an interrupt.
+// Waits for all works, for each as Work::wait() does, and then throws the first error in the order of the list. With a
+// `budget` above zero, it returns false if some have not ended after that time; these go on. The works may belong to
+// several groups. An interrupt, or another thread that uses a group, ends the wait at once.
 COL_EXPORT bool wait_all(std::span<Work> works, Duration budget = {});
-// Waits until one of them has ended, and returns its place in the list, or throws its error. If several have ended, it
-// takes the first of the list. Blocks for the shortest of their timeouts at most, counted from now, and then throws
-// that one's timeout. With a budget above zero, it returns nothing after that time, and all go on. An interrupt
-// (ContextSpec::interrupt) ends the wait, and breaks nothing. Throws invalid_argument for an empty list.
+// Waits until one of the works has ended, and returns its index in the list, or throws its error. If several have
+// ended, it takes the first of the list. Blocks for the shortest of their timeouts at most, counted from now, and then
+// throws the timeout of that work. With a `budget` above zero, it returns nothing after that time, and all go on. An
+// interrupt (ContextSpec::interrupt) ends the wait, and breaks nothing. Throws invalid_argument for an empty list.
 COL_EXPORT std::optional<std::size_t> wait_any(std::span<Work> works, Duration budget = {});
 
 }  // namespace col
