@@ -1,5 +1,5 @@
-// The store: ranks find one another through it before they can talk. Keys are strings and values are bytes; both may be
-// arbitrary.
+// The store: keys and values that all ranks of a job can reach. Ranks find one another through it before they have
+// connections. Keys and values may be any bytes.
 #pragma once
 
 #include <chrono>
@@ -17,8 +17,8 @@
 
 namespace col {
 
-// Thread safe. Every operation except add and compare_set is idempotent. Errors: io (the medium refused), resource
-// (full), and for wait() those of WaitContext::check().
+// Thread safe. Every operation except add and compare_set is idempotent. Errors: io (the file system or the network
+// failed), resource (no room), and for wait() those of WaitContext::check().
 class COL_EXPORT Store {
  public:
   virtual ~Store();
@@ -27,13 +27,13 @@ class COL_EXPORT Store {
   virtual void set(std::string_view key, std::string_view value) = 0;
   // The value; nothing if the key is not set. Does not wait.
   virtual std::optional<std::string> get(std::string_view key) = 0;
-  // Waits until `key` is set and returns its value. A timeout names the key.
+  // Waits until `key` is set and returns its value. The message of a timeout names the key.
   virtual std::string wait(std::string_view key, WaitContext& wait) = 0;
   // Adds `delta` to the decimal number in `key` (0 if not set) and returns the sum. Atomic. Throws invalid_argument if
   // the value is not a number.
   virtual std::int64_t add(std::string_view key, std::int64_t delta) = 0;
-  // Sets `key` to `desired` if its value is `expected` (nullopt: if it is not set). Returns the value from before: the
-  // swap has happened exactly if the result equals `expected`. Atomic.
+  // Sets `key` to `desired` if its value is `expected` (nullopt: if it is not set). Returns the value from before: if
+  // the result equals `expected`, the key was set, otherwise nothing has changed. Atomic.
   virtual std::optional<std::string> compare_set(std::string_view key, std::optional<std::string_view> expected,
                                                  std::string_view desired) = 0;
   // Removes `key`; returns whether it was set.
@@ -80,11 +80,10 @@ COL_EXPORT std::string make_store_token();
 // The name of one run of a job for a TCP store: its id and restart count (COL_JOB_ID, COL_RESTART_COUNT).
 COL_EXPORT std::string store_job(std::string_view job_id, int restart);
 
-// The addresses on which a server should listen, so that a client that is told `host` can connect, and nobody else.
-// They are those addresses of this host, in digits, that `host` is or stands for. An empty list means all addresses: if
-// `host` is empty or "*", or if it is a name for which this host knows only its loopback address (Debian uses
-// 127.0.1.1; other hosts know another address for the name). Nothing, if none of the addresses of `host` belongs to
-// this host. May ask a name server.
+// The addresses on which a server should listen, so that a client that is told `host` can connect, and nobody else: the
+// numeric addresses of `host` that belong to this host. An empty list means all addresses: if `host` is empty or "*",
+// or if it is a name for which this host knows only its loopback address (Debian uses 127.0.1.1; other hosts know
+// another address for the name). Returns nothing if no address of `host` belongs to this host. May ask a name server.
 COL_EXPORT std::optional<std::vector<std::string>> listen_addresses(const std::string& host);
 
 struct StoreServerSpec {
@@ -107,12 +106,12 @@ struct StoreServerSpec {
   Duration stall_timeout = std::chrono::minutes(1);
 };
 
-// A store in the memory of this process, for other processes. One thread serves all of them. Nothing is encrypted: the
-// token keeps out strangers and other jobs, but not somebody who can read and change network traffic
+// A store in the memory of this process that serves other processes over TCP. One thread serves all of them. Nothing is
+// encrypted: the token keeps out strangers and other jobs, but not somebody who can read and change network traffic
 // (docs/security.md).
 //
-// Thread safe. The thread blocks all signals. Programs that this process starts inherit nothing. In a forked child the
-// object does nothing.
+// Thread safe. The thread blocks all signals. Programs that this process starts inherit no socket of it. In a forked
+// child the object does nothing.
 class COL_EXPORT StoreServer {
  public:
   // The server listens when the constructor returns. Errors: invalid_argument (a limit, the token), io (the address is
@@ -123,10 +122,11 @@ class COL_EXPORT StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   int port() const noexcept;
-  // "tcp://host:port", for open_store() of the others: with the host of the spec; if that means all addresses (empty,
-  // *, 0.0.0.0, ::), with the address by which this host reaches others, or its loopback address if it reaches none.
+  // "tcp://host:port", which the clients pass to open_store(). The host is that of the spec; if that means all
+  // addresses (empty, *, 0.0.0.0, ::), it is the address by which this host reaches others, or its loopback address if
+  // it reaches none.
   std::string url() const;
-  // The number of clients that are connected now. A client that has ended, in any way, soon stops to count. So a
+  // The number of clients that are connected now. A client that has ended, in any way, is soon counted no more. So a
   // process that serves others can see when they have left.
   std::size_t connections() const noexcept;
   // Drops all clients, whose calls then fail with io, and forgets all keys. Idempotent. Does not wait for clients. Only
@@ -138,7 +138,7 @@ class COL_EXPORT StoreServer {
   std::unique_ptr<Impl> impl_;
 };
 
-// What open_store() takes from the environment if the program does not say it. Only for tcp.
+// Settings of open_store() for a tcp store. It takes those that the program leaves out from the environment.
 struct StoreOptions {
   std::string token = {};  // empty: COL_STORE_TOKEN, else the content of COL_STORE_TOKEN_FILE
   std::string job = {};    // see make_tcp_store() and store_job(); empty: that of COL_JOB_ID and COL_RESTART_COUNT
@@ -147,7 +147,8 @@ struct StoreOptions {
 
 // Opens the store of a URL: "file:///dir", or "tcp://host:port" ("tcp://[::1]:4711" for an address with colons). A
 // token file must be owned by this user and have mode 0600. Throws invalid_argument for any other scheme, and names
-// those that work; also for a token that is missing, too long, or that others can read, and for a negative timeout.
+// those that work; also for a token that is missing or too long, for a token file that others can read, and for a
+// negative timeout.
 COL_EXPORT std::shared_ptr<Store> open_store(std::string_view url, const StoreOptions& options = {});
 
 }  // namespace col
