@@ -4,26 +4,27 @@
 // a method of Group with the same arguments. This file documents both.
 //
 // Tensors. Every rank passes one tensor for each GPU that it drives, and all ranks pass the same number of tensors. Let
-// n be the number of ranks and k the number of tensors of each rank. Tensor i of rank r then takes part as flat rank r
-// * k + i of n * k.
+// n be the number of ranks and k the number of tensors of each rank. There are n * k flat ranks: tensor i of rank r
+// takes part as flat rank r * k + i.
 //
-// Order and blocking. These calls count among the collectives of the group, in the same order, and end in the same
-// ways. A call begins when the collectives in flight have ended. It runs after the work that the default stream of each
-// GPU already holds. It blocks: when it returns, it has ended on all GPUs of this rank.
+// Order and blocking. These calls count among the collectives of the group: all ranks make them in the same order, and
+// they fail as collectives do. A call begins when the collectives in flight have ended. It runs after the work that the
+// default stream of each GPU already holds. It blocks: when it returns, it has ended on all GPUs of this rank.
 //
 // Requires:
 // - a group of backend nccl; on other groups the call is unavailable
 // - tensors in GPU memory, each on another GPU. The device of a view says which one, also for an empty view.
-// - equal count and dtype on all ranks
+// - equal count and dtype: of all tensors of a rank, and on all ranks
 // - no Options::stream, and no Options::algorithm other than "nccl"
 //
-// A call that breaks one of the last three throws invalid_argument before any data moves, and the group stays usable. A
-// reduction that NCCL cannot do is unavailable, and so is one that NCCL cannot do as COL_NUMERICS and `deterministic`
-// ask.
+// A call that breaks one of the last three throws invalid_argument before any data moves, and the group stays usable.
+// Counts or dtypes that differ between ranks are a mismatch, which breaks the group. A reduction that NCCL cannot do is
+// unavailable, and so is one that NCCL cannot do as COL_NUMERICS and `deterministic` ask.
 //
 // Connections. The first call that names a list of GPUs connects the GPUs of all ranks, in the order of the list. Later
-// calls with the same list use these connections again. The group keeps connections for eight lists, and drops the one
-// that was unused for the longest time. The timeout of a call covers the connecting. Three mistakes break the group:
+// calls with the same list use these connections again. The group keeps the connections of eight lists, and drops those
+// that were unused for the longest time. Connecting counts against the timeout of the call. Three mistakes break the
+// group:
 // - ranks pass different numbers of tensors: mismatch
 // - one rank passes a list that it has used before, and another rank passes a new one: mismatch
 // - two ranks pass the same GPU: unavailable
@@ -76,8 +77,8 @@ COL_EXPORT void reducescatter_multigpu(std::span<const TensorView> outputs,
 // data is there. Messages between two ranks pair in the order of their calls, whatever their GPUs.
 //
 // Errors:
-// - mismatch when count, dtype or a GPU differ between the two ends: at the latest a second after the messages hang,
-//   and before any data moves with COL_CHECK=strict
+// - mismatch when count, dtype or a GPU differ between the two ends. It comes at the latest one second after the
+//   messages hang; with COL_CHECK=strict, it comes before any data moves
 // - invalid_argument, and the group stays usable, for a rank or GPU that does not exist, a message to oneself (copy it
 //   with cudaMemcpyPeer), and an n_elements that is negative or larger than the tensor
 //
@@ -98,22 +99,22 @@ COL_EXPORT void recv_multigpu(TensorView tensor, int source, int source_gpu, con
 COL_EXPORT void synchronize(int gpu_id, Duration timeout = {});
 
 // The GPU that the calling thread has made current, as cudaSetDevice() does, with the number that this process gives
-// it. Without one, those that any thread of the process has started. None if the program has not started the CUDA
-// driver, which this does not do. Thread safe.
+// it. If it has made none current, the GPUs that any thread of the process has started. None if the program has not
+// started the CUDA driver; this function does not start it. Thread safe.
 COL_EXPORT std::vector<int> gpus_in_use() noexcept;
-// Makes the GPU current in the calling thread, and starts it, until the returned pointer is released in that thread: a
-// group that is made meanwhile takes it. Errors: invalid_argument (no such GPU), unavailable, io, resource.
+// Starts the GPU, and makes it current in the calling thread until the returned pointer is released in that thread.
+// Groups that it makes meanwhile use this GPU. Errors: invalid_argument (no such GPU), unavailable, io, resource.
 COL_EXPORT std::shared_ptr<void> make_gpu_current(int gpu_id);
 
-// Puts what `later` gets from now on after what `earlier` holds now, and the host goes on: for libraries that say in
-// which stream they work on an array, as __cuda_array_interface__ does. Both are streams of the GPU that `memory`, such
-// as the array, is on; null is its legacy default stream, after which a call without Options::stream comes. `earlier`
-// may be cudaStreamPerThread, which is then the calling thread's.
+// Makes work that `later` gets from now on wait for the work that `earlier` holds now; the host does not wait. It is
+// for arrays of libraries that name their stream, as __cuda_array_interface__ does. Both are streams of the GPU that
+// `memory` (the array) is on; null is the legacy default stream of that GPU, after which a call without Options::stream
+// comes. `earlier` may be cudaStreamPerThread: it then means the calling thread's.
 //
 // Needs no group. Thread safe. Errors: invalid_argument (the memory is on no GPU; `earlier` is being captured and is
 // not `later`), unavailable (no CUDA, and the message says why; one of the two is the default stream, and a stream that
-// is ordered with it is being captured), io. None of them spoils a capture. Where `later` is being captured it does
-// nothing: what is captured runs when its graph is launched, after what the program launches that behind.
+// is ordered with it is being captured), io. No error spoils a capture. If `later` is being captured, the function does
+// nothing: the captured work runs when its graph is launched, after earlier work of that stream.
 COL_EXPORT void order_streams(Stream earlier, Stream later, const void* memory);
 // True if the stream of the GPU, with the number that this process gives it, is being captured; never for null. Errors:
 // invalid_argument (no such GPU; cudaStreamPerThread), unavailable, io.

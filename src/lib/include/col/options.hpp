@@ -1,4 +1,4 @@
-// Options: what one call may set besides its data.
+// Options: the settings of one call, besides its data.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,7 @@
 
 namespace col {
 
-// Every call takes one as its last argument. Write only what differs from the default: {.op = ReduceOp::max, .root =
-// 2}.
+// Every call takes Options as its last argument. Write only what differs from the default: {.op = col::ReduceOp::max}.
 struct Options {
   // The group, for the free functions. A method of Group throws invalid_argument when this names another group.
   std::string_view group = "default";
@@ -20,21 +19,22 @@ struct Options {
   // "knomial:radix=8"), an algorithm of the backend, or a plan from a file ("file:my.json"). An algorithm that cannot
   // serve the call is invalid_argument, and the message says why.
   std::string_view algorithm = {};
-  Duration timeout = {};  // how long the call may block; zero: the context's timeout
+  Duration timeout = {};  // how long the call may block; zero: the group's timeout (Group::timeout())
   // The CUDA stream, for buffers in GPU memory only. The call runs after the work that the stream already holds.
   // Without one, it runs after what the legacy default stream holds, and so after all blocking streams. Streams made
   // with cudaStreamNonBlocking, as PyTorch's side streams are, take no part in that order: name the one that wrote the
   // data. cudaStreamPerThread is invalid_argument, because calls are moved on by other threads, too.
   //
-  // If the stream is being captured, the call becomes part of the CUDA graph. Its blocking form then does not wait, and
-  // its Work has nothing to wait for. Before that, the call waits until all ranks capture theirs, and throws mismatch
-  // if they differ. On first use, NCCL does more than a graph can hold: make such a call once before the capture. The
+  // If the stream is being captured, the call becomes part of the CUDA graph. The call waits until all ranks capture
+  // theirs, and throws mismatch if they differ. After that, its blocking form does not wait, and its Work has nothing
+  // to wait for. On first use, NCCL does more than a graph can hold: make such a call once before the capture. The
   // group must outlive its graphs. Messages cannot be captured: unavailable. While any stream is captured in the global
-  // mode, make no group, and no call outside of the capture in one that has graphs: NCCL spoils it (docs/gpu.md).
+  // mode, make no group, and outside of the capture make no call in a group that has graphs: NCCL would spoil the
+  // capture (docs/gpu.md).
   Stream stream = {};
   int tag = 0;  // messages: a send pairs only with a recv of equal tag
   // Use only algorithms that combine every element in rank order. The result then depends neither on the count nor on
-  // the algorithm table.
+  // the choice of the algorithm.
   bool deterministic = false;
   // For floats of 8 and 16 bits: send partial sums in their own type, not in float32, rounded at every hop. This is a
   // quarter or half of the bytes. An algorithm that sends no partial sums (shared, inside a node) gains nothing from
