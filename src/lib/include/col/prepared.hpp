@@ -9,8 +9,8 @@
 //     sum.wait();
 //   }
 //
-// They are the persistent collectives of MPI-4 (MPI_Allreduce_init). A start makes no checks and no decisions, which
-// preparing has made. Where the ranks share memory, it allocates nothing.
+// They are the persistent collectives of MPI-4 (MPI_Allreduce_init). Preparing makes all checks and decisions, so a
+// start makes none. Where the ranks share memory, a start allocates nothing.
 #pragma once
 
 #include <memory>
@@ -38,7 +38,7 @@ class COL_EXPORT PreparedCall {
 
   // Starts the call. Blocks as an i-form does: not for other ranks. The buffers belong to the call until it has ended.
   // Throws invalid_argument if it is in progress, inside a scope of coalesce(), and if another thread uses the group;
-  // not_initialized if the group was destroyed; and what breaks groups, as any call.
+  // not_initialized if the group was destroyed; and, as any call, the errors that break groups.
   void start();
   // Blocks until the call that was started last has ended, for its timeout at most, counted from now. Returns at once
   // if none was started. Throws as Work::wait().
@@ -50,8 +50,8 @@ class COL_EXPORT PreparedCall {
   bool has_ended() const noexcept;
   // As Work::wait(Stream): on GPUs, what the stream gets from now on comes after the call.
   void wait(Stream stream);
-  // The handle of the call that was started last, for wait_all(), wait_any(), then() and error(). The next start makes
-  // it the handle of that one.
+  // The handle of the call that was started last, for wait_all(), wait_any(), then() and error(). After the next
+  // start(), the same handle stands for the new call.
   Work work() const;
 
  private:
