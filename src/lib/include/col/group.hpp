@@ -16,7 +16,7 @@
 //   messages         send, recv, sendrecv, batch
 //   asynchronous     iallreduce, isend, ...: start an operation and return a Work, see <col/work.hpp>
 //   coalesce         several collectives that are started together: one launch on GPUs, see <col/coalescing.hpp>
-//   calls as data    run(Call), start(Call): the core of all collectives above; prepare(Call): see <col/prepared.hpp>
+//   calls as data    run(Call), start(Call): all collectives above call these; prepare(Call): see <col/prepared.hpp>
 //   objects          broadcast_object, send_object, ...: strings, structs and vectors of any length
 //   memory           alloc(): buffers that the ranks of a node share
 //   sub-groups       split, subgroup, dup, and shrink after the loss of a rank
@@ -37,7 +37,7 @@
 //
 // Blocking. A collective blocks until this rank's part is done. Its output is then complete, and its input may be used
 // again. If the timeout passes first, the call throws. It never blocks longer. The timeout is Options::timeout, else
-// COL_TIMEOUT, else 5 minutes.
+// that of the group (GroupSpec::timeout, else COL_TIMEOUT, else 5 minutes).
 //
 // Asynchronous forms. An i-form (iallreduce, isend, ...) starts the operation and returns a Work at once. The buffers
 // belong to the operation until it has ended. Meanwhile the program may read an input, and may do nothing else with the
@@ -47,7 +47,7 @@
 // - invalid_argument, not_initialized, unavailable: thrown before any data moves. The group stays usable.
 // - mismatch, timeout, peer_lost, aborted, resource, io, internal: these break the group. Outputs then hold unspecified
 //   values, and inputs are intact. Every later call throws aborted and names the first cause. Destroy the group and
-//   create it again.
+//   make it again, or go on with shrink() or renew().
 //
 // Memory. A buffer may be in host memory or on a GPU (TensorView::device). Each rank chooses for itself, and buffers of
 // both kinds may meet in one call. A group moves one kind: GPU memory if its backend is nccl, host memory otherwise.
@@ -60,7 +60,7 @@
 //
 // Thread safety. Different threads may use different groups at once. Two threads that use one group at once get an
 // error (invalid_argument), not a race; with ContextSpec::serialize, the second waits for its turn. To wait for a Work,
-// or to test it, counts as a use of its group.
+// or to test it, is also a use of its group.
 //
 // In place. Two overlaps of input and output are allowed. Any other overlap is invalid_argument.
 // - The output is exactly the input: allreduce, reduce, scan, exscan, alltoall(v).
@@ -99,8 +99,9 @@ namespace col {
 class Group;
 
 namespace detail {
-// For languages that collect garbage: whether the program lets go of a group by `last` that its context keeps, and may
-// have forgotten. It has made calls on the group, has not destroyed it, and has never asked for it by its name.
+// For languages that collect garbage: true if `last` may be the last handle of a group that the program has forgotten
+// to destroy. Its context keeps the group, and the program has called it, but has not destroyed it or asked for it by
+// name.
 COL_EXPORT bool is_forgotten(const Group& last);
 // Throws mismatch unless `bytes` is the size of one object of `unit` bytes (exact), or a multiple of it (not exact).
 COL_EXPORT void check_object_size(std::size_t bytes, std::size_t unit, bool exact);
@@ -142,12 +143,12 @@ struct Call {
   std::span<const std::size_t> in_counts = {}, out_counts = {};
 };
 
-// A named, ordered set of ranks. Group is a cheap handle: copies stand for the same group.
+// A named, ordered set of ranks. A Group is a cheap handle: copies stand for the same group.
 //
-// A group that the program has named stays until it is destroyed (destroy(), finalize()), as its name finds it. One
-// that got its name here (split(), dup(), shrink() without a name) goes with its last handle and its last Work, as by
-// destroy(). But this rank then says nothing to the others: who calls the group once more loses a peer. So a program
-// that ends without finalize() is lost to them, although it has let go of all its handles.
+// If the program named the group, it stays until destroy() or finalize(), and can be found by its name. If col named it
+// (split(), dup(), shrink() without a name), it ends on this rank with its last handle and its last Work, as by
+// destroy(). But the other ranks are not told: a rank that still calls the group gets peer_lost. So a program that ends
+// without finalize() counts as lost, although it has dropped all its handles.
 class COL_EXPORT Group {
  public:
   class State;  // internal
@@ -172,7 +173,7 @@ class COL_EXPORT Group {
   int world_rank(int rank) const;
   // The rank in this group of the process with this rank in the job; -1 if it is not a member.
   int rank_of(int world_rank) const;
-  // How long the group's calls wait if Options::timeout does not say.
+  // How long the group's calls wait if Options::timeout is zero.
   Duration timeout() const;
 
   // ---- Collectives --------------------------------------------------------------------------------------------------
@@ -217,7 +218,7 @@ class COL_EXPORT Group {
   // The same with different counts: in_counts[r] elements go to rank r, and out_counts[r] elements come from it.
   void alltoallv(ConstTensorView in, std::span<const std::size_t> in_counts, TensorView out,
                  std::span<const std::size_t> out_counts, const Options& options = {});
-  // Returns after every rank has entered. First it ends the collectives that this rank has in flight in the group:
+  // Returns after every rank has entered. First it waits for the collectives that this rank has in flight in the group:
   // after it, no collective uses a buffer. Messages stay in flight.
   void barrier(const Options& options = {});
 
@@ -233,8 +234,8 @@ class COL_EXPORT Group {
   // invalid_argument.
   //
   // With backend nccl, the tag decides how a message travels:
-  // - Tag 0: from GPU to GPU by NCCL, which does one thing after another. Messages that i-forms have started begin
-  //   together, when this rank first waits, tests, or makes another call. A later collective waits for them.
+  // - Tag 0: from GPU to GPU by NCCL, which does its operations one after another. Messages that i-forms have started
+  //   begin together, when this rank first waits, tests, or makes another call. A later collective waits for them.
   // - Any other tag: through the host. Such a message waits for nothing else. recv_any takes only these; with tag 0 it
   //   is invalid_argument.
 
@@ -285,14 +286,14 @@ class COL_EXPORT Group {
 
   // ---- Calls as data ------------------------------------------------------------------------------------------------
 
-  // The core of the methods above, for programs that have the call as data: tools, tests, bindings to other languages.
-  // run() makes the collective that `call` names and blocks. start() is its asynchronous form. Requires: what the
-  // method of that name requires. A send or a recv is invalid_argument.
+  // The methods above for programs that have the call as data: tools, tests, bindings to other languages. run() makes
+  // the collective that `call` names and blocks. start() is its asynchronous form. Requires: what the method of that
+  // name requires. A send or a recv is invalid_argument.
   void run(const Call& call, const Options& options = {});
   Work start(const Call& call, const Options& options = {});
-  // Prepares a call that comes again with the same buffers: see <col/prepared.hpp>. Local, and does not block. Makes
-  // the checks of the call, and throws what they throw; resource if there is no memory for it. `call` may name lists of
-  // counts, which are copied; the buffers must stay valid as long as calls are started.
+  // Prepares a call that comes again with the same buffers: see <col/prepared.hpp>. Not collective, and does not block.
+  // Makes the checks of the call, and throws their errors; resource if there is no memory for it. `call` may name lists
+  // of counts, which are copied; the buffers must stay valid as long as calls are started.
   PreparedCall prepare(const Call& call, const Options& options = {});
 
   // ---- Objects ------------------------------------------------------------------------------------------------------
@@ -341,8 +342,8 @@ class COL_EXPORT Group {
   // and blocks. The excluded ranks do not call it, and may have ended.
   //
   // First the ranks agree through the store on whom they exclude. Then they connect again, on every backend. With nccl
-  // they make a new communicator, because the old one went when the group broke. Each of the two steps takes the
-  // group's timeout at most.
+  // they make a new communicator, because the old one was destroyed when the group broke. Each of the two steps takes
+  // the group's timeout at most.
   //
   // Requires:
   // - `excluded` holds each rank at most once, and not this rank
@@ -359,44 +360,45 @@ class COL_EXPORT Group {
   // ---- Epochs -------------------------------------------------------------------------------------------------------
   // For groups that init() or init_collective_group() has made, and declared ones: <col/renewal.hpp> has an example.
 
-  // The next epoch of this group, under its name: of all its ranks but those that were lost and those that are
-  // `excluded`, and of those that wait in join(), first come first, up to `size`. Collective over the ranks that live
-  // and stay, and blocks, for the group's timeout at most. It works on a group that is broken, and on one that is not.
-  // Ranks keep their numbers, and those that join fill the gaps; if that left a hole, ranks are numbered from 0 in the
-  // same order, and then come the others.
+  // Makes the next epoch of this group, under its name. It has all ranks of this group except lost and `excluded` ones,
+  // and processes that wait in join(), in the order in which they came, up to `size`. Collective over the ranks that
+  // are alive and stay, and blocks, for the group's timeout at most. It works on a broken group and on one that is not
+  // broken. Ranks keep their numbers, and those that join fill the gaps; if a gap would be left, the old ranks are
+  // numbered from 0 in the same order, and the new ones come after them.
   //
   // A rank counts as lost if its process has ended, or has called finalize(), and some rank of its host has noticed. A
   // rank that is alive is never left out unless it is `excluded`: if it does not call, all others get a timeout that
   // names it. So an error of a call is no reason to be left out. More ranks may be lost meanwhile.
   //
-  // This group is over then, on this rank by the time that the call begins: its Works, prepared calls and windows, and
-  // the groups that were made from it, end with `aborted`. So do the calls in which other ranks wait in it: they call
-  // renew(), too. Inputs are intact; whether a call in flight has ended well may differ between ranks, which `progress`
-  // can tell. Memory of alloc() stays until it is freed. The name stands for the new epoch.
+  // The call ends this group: its Works and prepared calls, and the groups that were made from it, end with `aborted`.
+  // So do calls in which other ranks wait in this group: these ranks then call renew(), too. Inputs are intact. A call
+  // that was in flight may have succeeded on some ranks and failed on others: `progress` tells them apart. Memory of
+  // alloc() stays until it is freed. The name now stands for the new epoch.
   //
-  // The ranks decide through the job's store, by one swap for each step, so that there are never two next epochs, even
-  // where a part of the ranks cannot reach the others. A store that a rank serves (several hosts without colrun, or
-  // COL_STORE) ends with that rank: io. Under colrun, --keep-going: otherwise the job ends when a rank fails.
+  // The ranks decide through the job's store, by one compare_set() for each step. So there are never two next epochs,
+  // even if some ranks cannot reach the others. A store that a rank serves (several hosts without colrun, or COL_STORE)
+  // ends with that rank: io. Under colrun, --keep-going: otherwise the job ends when a rank fails.
   //
-  // An error is the same on all ranks that come, also on one that comes late, and all can call again, on this group:
-  // mismatch (about size, min or excluded), timeout (names the ranks that did not call), peer_lost (fewer than min are
-  // left), what kept a rank from connecting. Errors of this rank alone: aborted (others have taken it for dead, or have
-  // left it out: it ends, or makes a group of its own), io (the store cannot be reached, and nobody gets an epoch
-  // through it), invalid_argument (a group that was made from another one; the wrong epoch; another thread is in
-  // renew(); a rank that is listed twice, or that there is none of).
+  // Errors that are equal on all ranks that call, also on a late one: mismatch (about size, min or excluded), timeout
+  // (names the ranks that did not call), peer_lost (fewer than min are left), invalid_argument (`size` is above the
+  // room of the job; `excluded` lists all ranks that are alive), errors of connecting. After these, all can call
+  // renew() again, on this group. Errors of this rank alone: aborted (this epoch is over, or the others took this rank
+  // for dead or have excluded it: let the process end, or join() again), io (this rank cannot reach the store, without
+  // which nobody gets an epoch), invalid_argument (a group that was made from another one; another thread is in
+  // renew(); a wrong value; a rank that is listed twice or does not exist).
   Group renew(const Renewal& renewal = {});
   // True if somebody waits to join. Collective, and the same on all ranks: where it is true, they can call renew().
   bool renewal_wanted();
-  // These are equal on all ranks. epoch(): of this group, or of the group that it was made from. The others are
-  // invalid_argument on a group that was made from another one.
+  // The next five are equal on all ranks. epoch() is the number of this group's epoch, or of the group that it was made
+  // from. The other four throw invalid_argument on a group that was made from another one.
   std::uint64_t epoch() const;
   // Ranks that were not in the epoch before. In epoch 0, all.
   std::vector<int> newcomers() const;
-  // Ranks of the epoch before that are not in this one, by their numbers there.
+  // Ranks of the epoch before that are not in this one, by their numbers in the epoch before.
   std::vector<int> lost() const;
-  // The rank whose state the others can take: the lowest of those with the most progress. In epoch 0, rank 0.
+  // The rank whose state the others can take: the lowest of the ranks with the most progress. In epoch 0, rank 0.
   int source() const;
-  // Renewal::progress of that rank. 0 in epoch 0. Throws invalid_argument if there is no such rank.
+  // Renewal::progress of that rank. 0 in epoch 0. Throws invalid_argument if `rank` does not exist.
   std::uint64_t progress(int rank) const;
 
   // ---- The end ------------------------------------------------------------------------------------------------------
@@ -607,15 +609,16 @@ inline Work Group::ibarrier(const Options& options) {
 
 // ---- Free functions on the current context, with the names of ray.util.collective -----------------------------------
 
-// A backend that the program names here wins over COL_BACKEND. Both win over the choice by the machine.
+// A backend that the program names here wins over COL_BACKEND. Both win over the choice that GroupSpec::backend
+// describes.
 struct InitOptions {
   Backend backend = Backend::automatic;
   Duration timeout = {};  // for making the group, and for its calls; zero: the context's
 };
 // Joins group "default" with the ranks that the environment gives (from colrun or another launcher: see
 // ContextSpec::from_environment), else as a world of one. A second call returns the same group. In a process that was
-// forked from a rank, not_initialized: see Context::current(). In a spare of colrun's, join(): it returns when the
-// others have taken this process in by renew(), and Group::epoch() is then not 0.
+// forked from a rank, it throws not_initialized: see Context::current(). In a spare of colrun, it does what join()
+// does: it returns when the others have taken this process in by renew(), and Group::epoch() is then not 0.
 COL_EXPORT Group init(const InitOptions& options = {});
 // Context::join_group() of the current context.
 COL_EXPORT Group join(std::string_view group_name = "default", Duration timeout = {});
@@ -624,6 +627,7 @@ COL_EXPORT void finalize();
 // "0.1.0"
 COL_EXPORT std::string_view version() noexcept;
 
+// Context::init_group() of the current context.
 COL_EXPORT Group init_collective_group(int world_size, int rank, Backend backend = Backend::automatic,
                                        std::string_view group_name = "default", Duration timeout = {});
 // Leaves the group, as Group::destroy() does. Logs a warning for an unknown name, as Ray does.
@@ -638,7 +642,7 @@ COL_EXPORT Group get_group(std::string_view group_name = "default");
 COL_EXPORT bool gloo_available();
 // Starts the CUDA driver, if there is one. Processes that are forked afterwards cannot use CUDA.
 COL_EXPORT bool nccl_available();
-// Why the backend is not available, in words; empty when it is.
+// The reason why the backend is not available, in words; empty when it is.
 COL_EXPORT std::string gloo_unavailable_reason();
 COL_EXPORT std::string nccl_unavailable_reason();
 
