@@ -11,8 +11,8 @@
 // says so once for each group.
 //
 // In a group of backend nccl, alloc() returns memory of the rank's GPU, allocated by NCCL. From NCCL 2.27 on, it is
-// registered with NCCL as a window, which saves NCCL copies. Ranks may pass any part of it, each another one. Views of
-// it name the device: Group::device().
+// registered with NCCL (as a window), which saves NCCL copies. Each rank may pass any part of it; parts need not be at
+// equal offsets. Views of it name the device: Group::device().
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@
 namespace col {
 
 // Allocates `bytes` on every rank of the group, zeroed and aligned to at least 64 bytes. Shared memory is taken from
-// the machine at once. Zero bytes give a pointer too. The memory is this rank's own: it does not show that others can
-// reach it.
+// the machine at once. Zero bytes give a pointer too. The memory is this rank's own: only calls of col let other ranks
+// read or write it.
 //
 // Collective and blocking, with the deadline of Options::timeout. It counts among the group's calls, and every rank
 // calls it with the same size. Throws resource if one of the ranks has no room: then no rank gets memory, and the group
@@ -39,8 +39,8 @@ namespace col {
 // The same for the group that options.group names, in the current context.
 [[nodiscard]] COL_EXPORT void* alloc(std::size_t bytes, const Options& options = {});
 
-// Frees memory that alloc() gave to this process. Not collective. It does not block; of a busy GPU it takes two seconds
-// at most. Each rank frees its own memory at any time, also after the end of the group. Ignores null.
+// Frees memory that alloc() gave to this process. Not collective. It does not block; for memory of a busy GPU it takes
+// two seconds at most. Each rank frees its own memory at any time, also after the end of the group. Ignores null.
 //
 // Throws invalid_argument, and frees nothing, in these cases:
 // - `memory` is not a pointer from alloc(), or was freed before
@@ -51,39 +51,40 @@ namespace col {
 // Thread safe.
 COL_EXPORT void free(void* memory);
 
-// Memory of a GPU that something else has allocated, as PyTorch's allocator does, made known to NCCL. Where NCCL can
-// (over NVLink with NVLS, over InfiniBand), it then moves the data without a copy through memory of its own. Which
-// buffers gain from that, and what they must be made of, is NCCL's matter: see "User Buffer Registration" in its guide.
-// Results are the same either way.
+// Memory of a GPU that another library has allocated, PyTorch for example, made known to NCCL. Where NCCL can (over
+// NVLink with NVLS, over InfiniBand), it then moves the data without a copy through memory of its own. NCCL decides for
+// which buffers that helps, and how they must be allocated: see "User Buffer Registration" in its guide. Results are
+// the same either way.
 //
 //   col::RegisteredMemory segment(pointer, bytes, world);
 //
 // For groups of backend nccl. In others, it throws unavailable: memory that ranks share comes from alloc() there.
 //
-// Not collective, but NCCL has a rule for it: if one rank passes registered memory to a call, all ranks must, and both
-// the input and the output. Register on all ranks what the same calls use. Offsets need not be equal, because col does
-// not ask for NCCL's symmetric kernels.
+// Not collective, but NCCL has a rule for it: if one rank passes registered memory to a call, all ranks must do so, for
+// input and output. So register the buffers of a call on all ranks. Offsets need not be equal, because col does not ask
+// for NCCL's symmetric kernels.
 //
-// The memory stays its owner's, who frees it after release() or after the end of the group. One thread at a time.
+// The memory stays the owner's: free it after release() or after the end of the group. One thread at a time may use an
+// object.
 class COL_EXPORT RegisteredMemory {
  public:
   RegisteredMemory() = default;  // nothing
-  // Throws invalid_argument (no memory of this rank's GPU, to its end; no bytes), and unavailable. They break nothing.
-  // Other errors as for every call. May be of any alignment; NCCL rounds to pages.
+  // Throws invalid_argument (not all of the memory is on this rank's GPU; zero bytes) and unavailable: the group stays
+  // usable. Other errors as for every call. The memory may have any alignment; NCCL rounds to pages.
   RegisteredMemory(void* memory, std::size_t bytes, const Group& group);
-  // As release(). What cannot be released stays registered until the end of the group, and a warning is logged.
+  // As release(). If that fails, the memory stays registered until the end of the group, and a warning is logged.
   ~RegisteredMemory();
   RegisteredMemory(RegisteredMemory&& other) noexcept = default;
   RegisteredMemory& operator=(RegisteredMemory&& other) noexcept;
 
   explicit operator bool() const noexcept { return registration_ != nullptr; }
   // NCCL forgets the memory. Throws invalid_argument, and changes nothing, if an operation that has not ended uses it,
-  // or if another thread uses the group. Other errors as for every call: messages that wait for NCCL are handed over
-  // before. Does nothing the second time.
+  // or if another thread uses the group. Other errors as for every call, because messages that wait for NCCL are handed
+  // to it first. Does nothing the second time.
   void release();
 
  private:
-  std::shared_ptr<void> registration_;  // shared with nobody: what the backend has given
+  std::shared_ptr<void> registration_;  // the handle from the backend; nobody else has it
   std::weak_ptr<Group::State> state_;
   void* memory_ = nullptr;
   std::size_t bytes_ = 0;
@@ -92,7 +93,7 @@ class COL_EXPORT RegisteredMemory {
 namespace detail {
 // As free(), for destructors: memory that cannot be freed is kept, and a warning is logged.
 COL_EXPORT void free_or_keep(void* memory) noexcept;
-// For bindings that copy a result to where the program wants it: throws invalid_argument if no call may write there.
+// For bindings that copy a result to where the program wants it: throws invalid_argument if calls must not write there.
 COL_EXPORT void check_writable(const void* memory, std::size_t bytes, const char* what);
 }  // namespace detail
 

@@ -1,5 +1,5 @@
-// What is asked of a backend: to connect the ranks of a group (ConnectRequest), and to run their calls (Request).
-// Programs that use col do not need this file.
+// Requests to a backend: connect the ranks of a group (ConnectRequest), and run their calls (Request). Programs that
+// use col do not need this file.
 #pragma once
 
 #include <cstddef>
@@ -39,9 +39,9 @@ struct Request {
   Op op = {};
   int root = 0;
   bool is_captured = false;  // `stream` is being captured, as DeviceOps::is_captured() has said for this call
-  // Hash of (group, sequence, collective, dtype, reduce op, root, count) and of all earlier calls of the group. Two
-  // calls that do not match never have the same fingerprint. So a backend that uses it as the key of its messages can
-  // never pair them.
+  // Hash of (group, sequence, collective, dtype, reduce op, root, count) and of all earlier calls of the group. Calls
+  // that do not match have different fingerprints. So a backend that uses it as the key of its messages never pairs
+  // them.
   std::uint64_t fingerprint = 0;
   Stream stream = {};
   // For native entries: the name of one of them. Empty: the backend chooses one that serves `collective`.
@@ -53,25 +53,25 @@ struct Request {
   std::span<const std::size_t> shares = {};  // likewise, for native entries: how many each rank gives
 };
 
-// A collective that a backend does by its own implementation, and how its numerics differ from those of col's plans.
+// A collective that a backend implements itself, and how its numerics differ from those of col's plans.
 struct NativeEntry {
   Collective collective;
   std::string_view name;        // the name of the algorithm in selection and reports
   bool rounds_per_hop = false;  // narrow floats are rounded at every hop, not once
   bool drops_nan = false;       // min and max may lose a NaN
   bool rank_order = false;      // combines the inputs in rank order, so it serves operators that do not commute
-  // takes sum, product, min, max, avg and scaled sums; no bitwise operator and no function
+  // takes sum, product, min, max, avg and premul_sum; no bitwise operator and no function of the user
   bool arithmetic_only = false;
   bool built_in_only = false;  // takes no function of the user
   bool asynchronous = false;   // start_native() returns before it has ended
-  // Of a reduction: whether it combines this type by this operator. Null: whatever is defined (see Op).
+  // True if it can combine this type by this operator. Null: it takes every pair that is defined (see Op).
   bool (*reduces)(const Op& op, DType dtype) noexcept = nullptr;
-  // True if it serves Order::tree where the ranks give these numbers of contributions, which all of them know
-  // (Request::shares). Null: it does not.
+  // True if it serves Order::tree when rank r gives shares[r] contributions, which all ranks know (Request::shares).
+  // Null: it never does.
   bool (*keeps_tree)(std::span<const std::size_t> shares) noexcept = nullptr;
 };
 
-// What a rank tells the others about itself when a group is made.
+// A rank's description of itself, for the others, when a group is made.
 struct PeerInfo {
   int rank = 0;         // in the group; errors call the rank by it
   int global_rank = 0;  // in the job
@@ -82,16 +82,16 @@ struct PeerInfo {
   std::string pid_namespace = {};  // with all three equal, ranks can share memory
 };
 
-// The host of each of `peers`, as a number, in the order of first appearance. Ranks of one host can share memory and
-// use loopback. Two containers on one machine that cannot do both are two hosts, and a rank that does not know where it
-// is is alone.
+// The host of each of `peers`, as a number: hosts are numbered from 0 as they first appear. Ranks of one host can share
+// memory and use loopback. Two containers on one machine that cannot do both are two hosts. A rank whose PeerInfo does
+// not say where it is counts as alone on a host.
 COL_EXPORT std::vector<int> hosts_of(std::span<const PeerInfo> peers);
 
 struct ConnectRequest {
   std::string_view group;
   int rank = 0;
   int size = 1;
-  std::shared_ptr<Store> store;     // private to this group: any key may be used; shared, because adapters keep it
+  std::shared_ptr<Store> store;     // private to this group: any key may be used; shared, because backends keep it
   std::span<const PeerInfo> peers;  // in rank order, this rank included
   bool same_host = true;            // every peer is reachable over loopback
   std::uint64_t token = 0;          // equal on all ranks of this group and on no others: proves who has connected
