@@ -1,5 +1,5 @@
-// Backends of devices (GPUs): what a channel can do whose memory is a device's, and that memory itself. This file is
-// for those who add such a backend. Programs that use col do not need it.
+// Backends of devices (GPUs): the abilities of a channel that moves the memory of a device, and that memory itself.
+// This file is for people who add such a backend. Programs that use col do not need it.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ namespace col {
 
 class MultiChannel;
 
-// The end of an operation, as streams of its device see it. It may outlive the channel. Thread safe.
+// The end of an operation, for which streams of its device can wait. The object may outlive the channel. Thread safe.
 class COL_EXPORT DeviceEnd {
  public:
   virtual ~DeviceEnd();
-  // What `stream` gets from now on comes after the operation. Null: the device's legacy default stream. Does not block.
-  // If the operation is part of a graph, the stream becomes a part of the same capture. Throws invalid_argument for a
-  // stream that cannot be used so, which spoils no capture if it can be told before; and io.
+  // Lets all work that `stream` gets from now on wait for the operation. Null: the device's legacy default stream. Does
+  // not block. If the operation is part of a graph, the stream joins the same capture. Throws invalid_argument for a
+  // stream that cannot wait for it, if possible before that spoils a capture; and io.
   virtual void hold_up(Stream stream) const = 0;
 };
 
@@ -41,7 +41,7 @@ class COL_EXPORT DeviceOps {
   // device. That breaks nothing. The group layer asks before it counts the call, so the functions of the channel need
   // not check again. A message is asked as send or recv, with `in` alone. `algorithm` is empty if a plan runs.
   virtual void check(const Request& request) const = 0;
-  // Whether the stream is being captured: work that is put in it then becomes part of a graph and does not run now.
+  // True if the stream is being captured: work that is put in it then becomes part of a graph and does not run now.
   // Throws io.
   virtual bool is_captured(Stream stream) const = 0;
   // Operations posted from now on come after the work that the stream holds now. Throws unavailable if the stream is
@@ -54,19 +54,19 @@ class COL_EXPORT DeviceOps {
   // As Channel::start_native() for each of them, in one launch as far as that is possible. They are independent, and
   // name one stream. All ranks start the same ones together. Returns their tickets, in order.
   virtual std::vector<Ticket> start_together(std::span<const Request* const> requests, WaitContext& wait) = 0;
-  // Tells the backend of memory that others have allocated on the device, so that calls need not copy it. Not
-  // collective. Returns what release_memory() takes. Throws invalid_argument if it is no memory of the device, and
-  // unavailable, which break nothing; and errors as start_native(), with other codes.
-  // The default is unavailable.
+  // Makes memory that others have allocated on the device known to the backend, so that calls need not copy it. Not
+  // collective. Returns the handle for release_memory(). Throws invalid_argument if it is no memory of the device, and
+  // unavailable, which is the default: these two break nothing. Other errors as start_native().
   virtual std::shared_ptr<void> register_memory(void* memory, std::size_t bytes, WaitContext& wait);
-  // Forgets the memory, which is else forgotten with the channel. Errors as start_native(). The default does nothing.
+  // Forgets the memory; without this call, the end of the channel does. Errors as start_native(). The default does
+  // nothing.
   virtual void release_memory(const std::shared_ptr<void>& registration, WaitContext& wait);
-  // Whether split() can make channels now; not, if what is in flight is in its way. The default is false.
+  // True if split() can make channels now; operations in flight may be in its way. The default is false.
   virtual bool can_split() const noexcept;
-  // Makes the channel of a new group of `ranks`, in their order; or, if there are none, helps the others to make
-  // theirs, and returns null. It shares connections and memory with this one, and what breaks one of them breaks all.
-  // `request`: as for BackendFactory::connect(). Every rank of this channel calls it, and can_split() has been true on
-  // all of them. Errors as start_native().
+  // Makes the channel of a new group of `ranks`, in their order. If `ranks` is empty, it helps the others to make
+  // theirs, and returns null. The new channel shares connections and memory with this one: an error that breaks one of
+  // them breaks all. `request`: as for BackendFactory::connect(). Every rank of this channel calls it, and can_split()
+  // has been true on all of them. Errors as start_native().
   virtual std::unique_ptr<Channel> split(std::span<const int> ranks, const ConnectRequest& request, WaitContext& wait);
   // Null if the channel has no calls over several GPUs. The object lives as long as the channel.
   virtual MultiChannel* multi() = 0;
@@ -162,8 +162,8 @@ class COL_EXPORT DeviceMemory {
   virtual int devices() const = 0;
   // The device that the calling thread has made current, as with cudaSetDevice(); nothing if it has made none current.
   virtual std::optional<int> current() const = 0;
-  // The devices that this process has started, in whatever thread: a program does so where it first uses one, and col
-  // for what it does there. Throws io.
+  // The devices that this process has started, in any thread: the program does so at its first use of a device, and so
+  // does col. Throws io.
   virtual std::vector<int> started() const = 0;
   // Makes the device current in the calling thread until the returned pointer is gone; then the device that was current
   // before is current again. The pointer must be released in the same thread. In this way a program without a CUDA
@@ -173,24 +173,24 @@ class COL_EXPORT DeviceMemory {
   virtual std::string name(int device) = 0;
   // The bus address of the device: "0000:1b:00.0". The parts of one GPU (MIG) have one.
   virtual std::string bus(int device) = 0;
-  // What nvidia-smi -L shows behind GPU- or MIG-: tells devices apart, whatever numbers the processes give them, and
-  // the parts of one GPU as well.
+  // The text that nvidia-smi -L shows behind GPU- or MIG-. It tells devices apart, and parts of one GPU too, although
+  // processes may give them different numbers.
   virtual std::string uuid(int device) = 0;
   // The device that a buffer is on, from its first byte to its last. Nothing for host memory, and nothing if the device
-  // memory ends before `bytes`. `device` is the device where the caller expects it.
+  // memory ends before `bytes`. `device` is where the caller expects it.
   virtual std::optional<int> device_of(const void* memory, std::size_t bytes, int device) = 0;
   // Memory of the device (allocate), or host memory that devices copy to and from at full speed (allocate_host). Not
   // zeroed. It is freed with the last pointer to it, which may wait for the device. Throws resource.
   virtual std::shared_ptr<void> allocate(int device, std::size_t bytes) = 0;
   virtual std::shared_ptr<void> allocate_host(int device, std::size_t bytes) = 0;
-  // Whether the stream of the device is being captured: work that is put in it then becomes part of a graph and does
+  // True if the stream of the device is being captured: work that is put in it then becomes part of a graph and does
   // not run.
   virtual bool is_captured(int device, Stream stream) = 0;
-  // Puts what `later` gets from now on after what `earlier` holds now. Both are streams of the device that `memory` is
-  // on; null is its legacy default stream, and `earlier` may be the calling thread's (cudaStreamPerThread). Does not
-  // block. Does nothing if they are one stream, or if `later` is being captured. Throws invalid_argument if `earlier`
-  // alone is, and if `memory` is on no device; unavailable if one of them is the default stream, and a stream that is
-  // ordered with it is being captured; and io. Spoils no capture.
+  // Makes work that `later` gets from now on wait for the work that `earlier` holds now. Both are streams of the device
+  // that `memory` is on; null is its legacy default stream, and `earlier` may be the calling thread's
+  // (cudaStreamPerThread). Does not block. Does nothing if they are one stream, or if `later` is being captured. Throws
+  // invalid_argument if only `earlier` is being captured, and if `memory` is on no device; unavailable if one of them
+  // is the default stream, and a stream that is ordered with it is being captured; and io. Spoils no capture.
   virtual void put_in_order(Stream earlier, Stream later, const void* memory) = 0;
   // Starts a copy between device memory and host memory, in either direction, or within one of them. The copy runs
   // after the work that `stream` of the device holds, and before work that the stream gets later. For the null stream,

@@ -1,5 +1,6 @@
-// A mutual proof that two processes know the same secret, without sending it. Each side sends a nonce, and each answers
-// with an HMAC-SHA-256 over both nonces. The TCP store, Gloo's connections and colrun's meeting of nodes use it.
+// A mutual proof that two processes know the same secret, without sending it. Each side sends a random nonce, and
+// answers with an HMAC-SHA-256 over both nonces. The TCP store, Gloo's connections and colrun's meeting of nodes use
+// it.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@ inline constexpr std::size_t kProofBytes = 64;
 // not valid for the other, so that nobody can send a proof back to its maker.
 enum class ProofRole : char { server = 's', client = 'c' };
 
-// What a proof covers in addition to the role. A proof for one subject is not valid for another.
+// The facts that a proof covers in addition to the role. A proof for one subject is not valid for another.
 struct ProofSubject {
   std::string_view purpose;       // the protocol, its version, and what else both sides know about the connection
   std::string_view job = {};      // id and restart count; may be empty
@@ -26,7 +27,7 @@ struct ProofSubject {
   std::string_view client_nonce;
 };
 
-// Returns 256 random bits, which are never used twice. Throws io if the system gives none. Thread safe.
+// Returns 256 random bits as digits, so that no nonce comes twice. Throws io if the system gives none. Thread safe.
 COL_EXPORT std::string make_nonce();
 
 // The proof that `by` knows `secret`. With an empty secret, everybody can make it. Takes microseconds; the first call

@@ -32,7 +32,7 @@ struct COL_EXPORT AlgorithmSpec {
   std::string text() const;  // parse(text()) == *this
 };
 
-// What rules are compared with. It is equal on all ranks of a call.
+// The facts of a call that rules are compared with. They are equal on all ranks of the call.
 struct SelectionQuery {
   Collective collective = Collective::barrier;
   int ranks = 1;
@@ -59,7 +59,7 @@ struct COL_EXPORT SelectionRule {
   std::string text() const;  // "allreduce, 2 to 8 ranks, up to 64K, backend shm: ring"
 };
 
-// What the rules of a table rest on.
+// The measurement that the rules of a table come from.
 struct SelectionEvidence {
   std::string machine, date, command;
 };
@@ -70,11 +70,11 @@ COL_EXPORT std::string selection_to_json(std::span<const SelectionRule> rules, c
 // Rules in order. Immutable.
 class COL_EXPORT SelectionTable {
  public:
-  // The table of configs/selection.json, compiled in. A collective that it has rules for, it serves for every number of
-  // ranks and size.
+  // The table of configs/selection.json, compiled in. If it has rules for a collective, they cover every number of
+  // ranks and every size.
   static const SelectionTable& built_in();
-  // From JSON text (docs/selection.md has the schema). `source` is the name for messages. Throws invalid_argument that
-  // names the wrong rule and member, and the nearest valid name for a misspelt one.
+  // Makes a table from JSON text (docs/selection.md has the schema). `source` is its name in messages. Throws
+  // invalid_argument that names the wrong rule and member, and the nearest valid name for a misspelt one.
   static SelectionTable parse(std::string_view text, std::string source);
   // Throws io when the file cannot be read.
   static SelectionTable load(const std::string& path);
@@ -100,11 +100,11 @@ COL_EXPORT std::vector<AlgorithmOverride> parse_overrides(std::string_view text)
 // A choice of algorithm, and the reason.
 struct Choice {
   AlgorithmSpec algorithm;
-  std::string reason;  // "rule 7 of built in: allreduce, …", and rules passed over: "(rule 5: mst: <why not>)"
+  std::string reason;  // "rule 7 of built in: allreduce, …", and refused rules: "(rule 5: mst: <why not>)"
 };
 
-// The first rule of `table` that matches and whose algorithm passes `why_not`, which returns the reason against it.
-// Returns nothing if there is no such rule; `*refused` then says which algorithms were refused and why.
+// Chooses the first rule of `table` that matches, if `why_not` returns no reason against its algorithm. Returns nothing
+// if there is no such rule; `*refused` then says which algorithms were refused and why.
 COL_EXPORT std::optional<Choice> choose(const SelectionTable& table, const SelectionQuery& query,
                                         const std::function<std::optional<std::string>(const AlgorithmSpec&)>& why_not,
                                         std::string* refused = nullptr);
