@@ -1,4 +1,4 @@
-// What the processes of one job on one node share, and how they wait.
+// The control page, which the processes of one job on one node share, and deadlines and waits.
 //
 // Every wait below the group layer takes a WaitContext and calls check() at least once in every slice(). So every wait
 // ends at its deadline, when the job is aborted, or when a peer is lost. col has no infinite wait.
@@ -30,7 +30,7 @@ struct RecorderLayout;
 struct RecordLayout;
 }  // namespace core
 
-// A point in time on the monotonic clock. It is a value, and always finite.
+// A point in time on the monotonic clock. Always finite.
 class COL_EXPORT Deadline {
  public:
   // The monotonic clock, with the times of std::chrono::steady_clock. (Tests of the library put a simulated one in its
@@ -45,8 +45,8 @@ class COL_EXPORT Deadline {
     static time_point now() noexcept;
   };
 
-  // `budget` from now; what came before may have `spent` a part of it. The budget is capped at kMaxBudget, so that
-  // arithmetic with it cannot overflow. A negative one counts as zero.
+  // `budget` from now, less the part of it that was `spent` before. budget() still returns the whole. It is capped at
+  // kMaxBudget, so that arithmetic with it cannot overflow. A negative one counts as zero.
   static Deadline after(Duration budget, Duration spent = Duration::zero()) noexcept;
   // A deadline whose time has not begun yet. It counts as expired until it is replaced.
   static Deadline of(Duration budget) noexcept { return {Clock::time_point(), budget}; }
@@ -63,26 +63,26 @@ class COL_EXPORT Deadline {
   Duration budget_;
 };
 
-// Why a job has ended early.
+// The reason why a job has ended early.
 struct AbortCause {
   ErrorCode code = ErrorCode::aborted;
   int rank = -1;        // the global rank that is the cause; -1 if no rank is
   std::string message;  // cut at ControlPage::kMaxMessage bytes
 };
 
-// What a call moves, and with whom.
+// The data that a call moves, and its other rank.
 struct CallDetails {
   DType dtype = DType::bytes;
-  std::uint64_t count = 0;    // elements that the buffers of all ranks have in common
-  std::int32_t partner = -1;  // global rank: of a message the other side, of a collective the root; -1: none, or any
+  std::uint64_t count = 0;    // elements of the buffer that every rank has
+  std::int32_t partner = -1;  // global rank of a message's other side or a collective's root; -1: none, or any
   std::int32_t tag = -1;      // of a message
-  // Of a collective that reduces: 1 + ReduceOp, or RankRecord::kOtherReduction; else 0.
+  // If the collective reduces: 1 + ReduceOp, or RankRecord::kOtherReduction. Otherwise 0.
   std::uint8_t reduction = 0;
   std::uint8_t algorithm = 0;  // RankRecord::algorithm(); 0: not known
   std::uint16_t label = 0;     // RankRecord::label(); 0: none
 };
 
-// The names behind the numbers in CallDetails, for readers. Each may be empty.
+// The names that belong to the numbers in CallDetails. Each may be empty.
 struct CallNames {
   std::string reduction;  // "sum"; "other": a user's, or a premultiplied sum
   std::string algorithm;  // cut at 31 bytes
@@ -96,8 +96,8 @@ struct CallProgress {
   std::uint64_t bytes = 0;  // sent and received
 };
 
-// What one rank is doing. Other processes may read it at any time: the launcher for its report, a waiting rank to find
-// the culprit.
+// The present activity of one rank. Other processes may read it at any time: the launcher for its report, a waiting
+// rank to find the culprit.
 struct RankActivity {
   enum class State : std::uint32_t { absent, joined, running, waiting, finished };
   State state = State::absent;
@@ -107,13 +107,14 @@ struct RankActivity {
   std::string group;            // cut at 47 bytes
   std::uint64_t sequence = 0;   // number of the operation in its group
   std::string op;               // "allreduce", "recv"; cut at 15 bytes
-  // As Request::fingerprint: covers the call and all earlier calls of the group. 0: of a message, or it has not waited.
+  // As Request::fingerprint: covers the call and all earlier calls of the group. 0 for messages, and for calls that
+  // have not waited.
   std::uint64_t fingerprint = 0;
   std::int32_t step = -1;  // step of a plan; -1 outside of a plan
   std::int32_t peer = -1;  // the rank that this one waits for; -1 if it is not a single one
   CallProgress progress = {};
-  // The time at which `state` was entered, or at which a call in flight last had attention. CLOCK_MONOTONIC, to a tick
-  // of the kernel (at most 10 ms).
+  // The time at which the rank entered `state`, or last tested a call in flight (touch()). CLOCK_MONOTONIC, exact to a
+  // tick of the kernel (at most 10 ms).
   std::uint64_t since_ns = 0;
   // The global rank that this one waits for, or that its last call waited for if that call failed. -1 if this is not
   // known, or if it waits for nobody.
@@ -122,15 +123,15 @@ struct RankActivity {
   bool gone = false;     // its process has ended; only ControlPage::activities() sets it
   CallDetails details = {};
   CallNames names = {};    // as details
-  std::string place = {};  // where in the program a call is that waits for long: "train.py:88"; mostly empty
+  std::string place = {};  // the place in the program of a call that waits for long: "train.py:88"; mostly empty
 };
 
-// An operation in a rank's flight recorder.
+// An operation in a rank's flight recorder, which keeps its last RankRecord::kRecordedCalls operations.
 struct RecordedCall {
   Collective op = {};
   bool ended = true;           // false: this entry is the start of an operation that the rank may wait for later
-  std::string group;           // cut at 47 bytes; empty: of more groups than the recorder names
-  std::uint64_t sequence = 0;  // of a message: that of the last collective before it
+  std::string group;           // cut at 47 bytes; empty: the rank is in more groups than the recorder can name
+  std::uint64_t sequence = 0;  // a message has that of the last collective before it
   std::uint64_t at_ns = 0;     // CLOCK_MONOTONIC, to a tick of the kernel
   CallDetails details = {};
   CallNames names = {};
@@ -143,27 +144,27 @@ struct RecordedGroup {
   std::uint64_t last = 0;   // number of its last collective there, ended or started; 0: none
 };
 
-// What the flight recorder of one rank has kept.
+// The content of one rank's flight recorder.
 struct RankHistory {
   std::vector<RecordedGroup> groups;
   std::vector<RecordedCall> calls;  // oldest first
 };
 
-// The same operation, for who counts and compares times.
+// A RecordedCall, for readers that count calls and compare times.
 struct TimedCall {
-  std::uint64_t token = 0;  // of its group; 0: of more groups than the recorder names
+  std::uint64_t token = 0;  // of its group; 0: the rank is in more groups than the recorder can name
   std::uint64_t sequence = 0;
   Collective op = {};
   bool ended = true;          // as in RecordedCall
-  std::uint64_t took_ns = 0;  // from its first wait to its end, of a long one from its begin; 0: a short one, no wait
+  std::uint64_t took_ns = 0;  // from its first wait to its end; a large call's from its begin; 0: small, and no wait
   CallDetails details = {};
 };
 
-// What one rank has done since an earlier look.
+// The operations of one rank since an earlier look.
 struct RankTimes {
-  std::uint64_t noted = 0;       // operations, ever: for the next look
+  std::uint64_t noted = 0;       // operations ever: pass it to the next times_since()
   std::uint64_t waited_ns = 0;   // the sum of TimedCall::took_ns, ever
-  std::vector<TimedCall> calls;  // oldest first; without those that were overwritten meanwhile
+  std::vector<TimedCall> calls;  // oldest first; calls that were overwritten meanwhile are missing
 };
 
 // The process that the launcher has started for a rank, whether or not it ever joins.
@@ -188,50 +189,51 @@ class COL_EXPORT RankRecord {
   void begin(std::string_view group, std::uint64_t sequence, std::string_view op, std::uint64_t fingerprint,
              const CallDetails& details = {}) noexcept;
   void waiting(std::int32_t step, std::int32_t peer, const CallProgress& progress = {}) noexcept;
-  // Where in the program the call is that is under way: "train.py:88". The end of a long text is kept, of 55 bytes.
+  // The place in the program of the call that is under way: "train.py:88". Of a longer text, the last 55 bytes are
+  // kept.
   void place(std::string_view where) noexcept;
-  void held_up_by(int global_rank) noexcept;  // the rank that the wait is for, as far as this rank can tell; -1: nobody
+  void held_up_by(int global_rank) noexcept;  // this rank waits for that one, as far as it can tell; -1: for nobody
   void resume() noexcept;                     // the wait is over, the operation may go on: waiting -> running
-  // as resume(), but the operation failed for lack of that rank; -1: as said before
+  // as resume(), but the operation failed because of that rank; -1: the one that held_up_by() named
   void fail(int global_rank) noexcept;
-  void touch() noexcept;  // a call in flight had attention
+  void touch() noexcept;  // the rank tested a call in flight: since_ns is now
   // The operation is over: state running -> joined. With a group: all operations in flight in that group are over; the
   // state stays if the record already shows a call of another group.
   void end(std::string_view group = {}) noexcept;
   void finish() noexcept;  // the rank left in good order, with no unfinished operation
-  // The epoch of the job's group, "default", that this process is in: from its making, join() or renew() on. It stays
-  // after finish(). None before that, and after a renew() that has left the process out.
+  // The epoch of the job's group, "default", that this process is in, from init(), join() or renew() on. It stays after
+  // finish(). No epoch before, and after a renew() that has left the process out.
   void enter_epoch(std::uint64_t epoch) noexcept;
   void leave_epochs() noexcept;
   std::optional<std::uint64_t> epoch() const noexcept;
 
   // ---- The flight recorder: the last kRecordedCalls operations, which the group layer writes. A call that does not
-  // wait is there alone: begin() is for one that does, and read() knows both.
+  // wait is only here; begin() writes one that waits into the record. read() looks at both.
 
   static constexpr std::size_t kRecordedCalls = 1024;
   static constexpr std::uint8_t kOtherReduction = 255;
-  // The numbers by which CallDetails names an algorithm and a label. An empty text has 0; so have algorithms when there
-  // are more than 63, and labels of which `number` is 0. Readers know the last 128 labels.
+  // The numbers by which CallDetails names an algorithm and a label. 0 for an empty text, for algorithms beyond the
+  // 63rd, and for a label whose `number` is 0. Readers know the last 128 labels.
   std::uint8_t algorithm(std::string_view name) noexcept;
   std::uint16_t label(std::string_view text, std::uint16_t number) noexcept;
-  // The rank is in this group from now on. Returns the number by which entries know it; 0: there are too many groups,
-  // and calls of this one are nameless there. `token` is not 0.
+  // The rank is in this group from now on. Returns the group's number in entries; 0: there are too many groups, and
+  // entries of this one have no name. Requires: `token` is not 0.
   int enter_group(std::string_view name, std::uint64_t token) noexcept;
   void leave_group(int group) noexcept;
   RankHistory history(std::size_t most_calls = kRecordedCalls) const;
-  // What has come since `noted` operations. Without calls, it costs a few loads.
+  // The operations after the first `noted` ones. Without calls, it costs a few loads.
   RankTimes times_since(std::uint64_t noted, bool with_calls = true) const;
-  // All groups that it was ever in, but for those whose place another one has taken.
+  // All groups that the rank was ever in, except those whose place another group has taken.
   std::vector<RecordedGroup> groups_ever() const;
 
-  // For the launcher: the process that it has started for a global rank, and how that process ended. A further
-  // started() is of a process that takes the place of one that has ended.
+  // For the launcher: the process that it has started for a global rank, and how that process ended. A later started()
+  // names a process that takes the place of one that has ended.
   void started(int rank, std::int64_t pid) noexcept;
   void ended(int wait_status) noexcept;
   // Nothing if no launcher has called started(). Reads a file of /proc.
   std::optional<StartedProcess> process() const;
   // Parts of process() that need no file of /proc. started_as(): the rank; -1 if no launcher has called started().
-  // has_ended(): whether wait_status is known. restarts(): how often started() was called after the first time.
+  // has_ended(): true if wait_status is known. restarts(): how often started() was called after the first time.
   int started_as() const noexcept;
   bool has_ended() const noexcept;
   int restarts() const noexcept;
@@ -241,11 +243,11 @@ class COL_EXPORT RankRecord {
   RankActivity read() const;
   // The global rank that read() would name; -1: none has joined. A load of one word, which never waits for a writer.
   int rank() const noexcept;
-  std::int64_t holder() const noexcept;  // the process that read() would name, at the same cost; 0: none
+  std::int64_t holder() const noexcept;  // the pid that read() would name, at the same cost; 0: none
   // True if a process joined, did not call finish(), and is gone: its pid is dead, or belongs to another process now.
-  // It trusts another process that has seen it alive a moment ago.
+  // If another process has seen it alive a moment ago, lost() does not look itself.
   bool lost() const;
-  // For who has seen that process end: nobody trusts what was seen before.
+  // Call it after you have seen that process end: lost() then looks again, in all processes.
   void doubt() noexcept;
 
  private:
@@ -264,8 +266,8 @@ class COL_EXPORT RankRecord {
   core::RecorderLayout* recorder_ = nullptr;  // in the page
 };
 
-// One mapped file for each node and job. It holds the job's abort cause and a record for each local rank. Its size is
-// fixed, and it has no locks.
+// The control page: one mapped file for each node and job. It holds the job's abort cause and a record for each local
+// rank. Its size is fixed, and it has no locks.
 //
 // Thread safe, and safe between processes. A process that is killed at any instruction leaves a readable page.
 class COL_EXPORT ControlPage {
@@ -278,7 +280,7 @@ class COL_EXPORT ControlPage {
   // Maps an existing page. Throws io if it cannot be opened. Throws mismatch if it is not a control page of this
   // version, or belongs to another job.
   static std::shared_ptr<ControlPage> open(const std::string& path, std::string_view job_id);
-  // For a look from outside: the same, whatever job it belongs to. Throws io also if it belongs to another user.
+  // As open(), for a look from outside: the page may belong to any job. Throws io also if it belongs to another user.
   static std::shared_ptr<ControlPage> look_at(const std::string& path);
   // The process that comes first creates the page; the others open it.
   static std::shared_ptr<ControlPage> open_or_create(const std::string& path, int local_ranks, std::string_view job_id);
@@ -292,7 +294,7 @@ class COL_EXPORT ControlPage {
   int local_ranks() const noexcept;
   // Throws invalid_argument unless 0 <= local_rank < local_ranks().
   RankRecord& record(int local_rank) const;
-  // When the page was made, and by which process: the launcher, or the first rank.
+  // The time at which the page was made, and the process that made it: the launcher, or the first rank.
   std::chrono::system_clock::time_point made_at() const noexcept;
   std::int64_t maker() const noexcept;
   bool maker_lives() const;
@@ -303,9 +305,9 @@ class COL_EXPORT ControlPage {
   // Records why the job ends. The first cause wins and never changes. Returns whether this cause was the first.
   bool abort(const AbortCause& cause) noexcept;
   bool aborted() const noexcept;  // costs one load
-  // How often something has happened that may end a wait. It changes with ring(), which wakes all that sleep for it.
+  // Counts events that may end a wait. ring() changes it, and wakes all that sleep until it changes.
   const std::atomic<std::uint32_t>& news() const noexcept;
-  // For who has written that a rank's process has ended: all ranks of this node look at once. abort() does it by
+  // Call it after writing that a rank's process has ended: all ranks of this node then look at once. abort() does so
   // itself.
   void ring() noexcept;
 
@@ -324,13 +326,13 @@ class COL_EXPORT ControlPage {
 // exist.
 COL_EXPORT const RankActivity* last_in_chain(const std::vector<RankActivity>& activities, int first);
 
-// What a wait asks in addition to its deadline. The group layer implements it, because it can tell which ranks are
-// missing.
+// An observer, which a wait asks in addition to its deadline. The group layer implements it, because it can tell which
+// ranks are missing.
 class COL_EXPORT WaitObserver {
  public:
   virtual ~WaitObserver();
   // check() calls it once a wait has lasted 100 ms, and then at growing intervals up to 1 s. It throws to end the wait
-  // (mismatch, peer_lost, aborted), or returns to let it go on. It returns true if it wants to be called again soon.
+  // (mismatch, peer_lost, aborted), or returns to let it go on: true if it wants to be called again after 100 ms.
   virtual bool on_slow(Duration waited) = 0;
   // check() calls it once for each value of ControlPage::news(), which is 0 until something has happened. It throws to
   // end the wait, as on_slow() does.
@@ -339,7 +341,7 @@ class COL_EXPORT WaitObserver {
   virtual void on_timeout(Duration budget) = 0;
 };
 
-// A program's own reason to end a wait: Ctrl-C in an interpreter, say. It ends the wait by throwing anything.
+// A program's own reason to end a wait, for example Ctrl-C in an interpreter. It ends the wait by throwing anything.
 using Interrupt = std::function<void()>;
 
 // The state of one wait; every blocking function takes one. Not thread safe: each waiting call has its own.
@@ -374,7 +376,7 @@ class COL_EXPORT WaitContext {
   void describe(std::function<std::string()> what) { ask_what_ = std::move(what); }
 
   // Writes into the record that this rank waits, until this context ends: in which step of a plan, and for which rank
-  // of the group (-1: none, or several). check() does so for every wait that lasts.
+  // of the group (-1: none, or several). check() does so for every wait that is slow (see WaitObserver::on_slow()).
   void waiting(std::int32_t step, std::int32_t peer, const CallProgress& progress = {}) noexcept {
     start();
     if (record_ == nullptr) return;
@@ -387,30 +389,31 @@ class COL_EXPORT WaitContext {
     if (std::exchange(told_, false)) record_->resume();
   }
 
-  // Sets what waits for the first check(), slice() or deadline(): a call that ends without any of these does not need
-  // it. It must not throw. A context that was made with a Deadline has begun, and does not call it.
+  // Sets a function that the first check(), slice() or deadline() calls: work that a call which ends without any of
+  // these can save. It must not throw. A context that was made with a Deadline has begun, and does not call it.
   void before_waiting(std::function<void()> first) { before_waiting_ = std::move(first); }
   // Sets work that this rank does for others while it waits. Each check() calls it, and throws what it throws.
   void meanwhile(std::function<void()> work) { meanwhile_ = std::move(work); }
 
   // Throws if the wait must end: the job's abort cause as an Error of that code, what the observer or the interrupt
-  // throws, or timeout. It calls the interrupt once in 50 ms. Cheap if nothing is wrong: one load and one clock read.
+  // throws, or timeout. It calls the interrupt every 50 ms. Cheap if nothing is wrong: a few loads and one clock read.
   void check();
 
-  // From now on, sleeps end by events alone: a slice() is as long as the deadline allows. For who waits for what may
-  // not come for hours, and is ended from outside. Nothing is looked at meanwhile: not the page, and the interrupt only
-  // when a signal has ended a sleep.
+  // From now on, only events end a sleep: a slice() is as long as the deadline allows. It is for waits of hours that
+  // something from outside ends. Meanwhile, nothing looks at the page, and the interrupt is called only after a signal
+  // has ended a sleep.
   void sleep_until_told() noexcept { sleeps_ = true; }
   bool sleeps_until_told() const noexcept { return sleeps_; }
 
-  // For who catches what a wait has thrown, maybe as something else made of it: what the interrupt of the last wait of
-  // this thread has thrown, or null. Asked again, it returns null.
+  // Returns the exception that the interrupt of this thread's last wait has thrown, or null; the next call returns
+  // null. For code that catches the error of a wait, which may have replaced that exception.
   static std::exception_ptr take_interruption() noexcept;
 
-  // For an interrupt, while it runs: where in the program the call that waits was made ("train.py:88"), for the record.
+  // An interrupt calls it while it runs: it says where in the program the waiting call was made ("train.py:88"), for
+  // the record.
   static void say_place(std::string_view place);
 
-  // Only the observer's part of check(). For a caller that does not wait, but looks again and again.
+  // Only the observer's part of check(), for a caller that does not wait but tests again and again.
   void look();
 
   // Call it when there is a reason to think that the wait cannot succeed. The next check() then asks the observer.
@@ -418,8 +421,8 @@ class COL_EXPORT WaitContext {
 
   // How long a blocking primitive may sleep before the next check(): at most 50 ms, and never beyond the deadline.
   Duration slice() noexcept;
-  // A second reason to end its sleep, if it can wait for two words: that ControlPage::news() is not what the last
-  // check() has seen. Null without a page.
+  // A second reason to end that sleep, for a primitive that can wait for two words: ControlPage::news() differs from
+  // the value that the last check() has seen. Null without a page.
   struct News {
     const std::atomic<std::uint32_t>* word = nullptr;
     std::uint32_t seen = 0;

@@ -1,6 +1,5 @@
-// A mutual proof that two processes know the same secret, without sending it. Each side sends a random nonce, and
-// answers with an HMAC-SHA-256 over both nonces. The TCP store, Gloo's connections and colrun's meeting of nodes use
-// it.
+// A mutual proof that two processes know the same secret, without sending it. Each side sends a nonce, random digits,
+// and answers with an HMAC-SHA-256 over both. The TCP store, Gloo's connections and colrun's meeting use it.
 #pragma once
 
 #include <cstddef>
