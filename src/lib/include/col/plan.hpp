@@ -4,7 +4,8 @@
 // of typed buffers. It knows nothing about transports or memory. Every plan can be executed over any backend, verified,
 // simulated under a cost model, drawn, and written as JSON. This holds for a user's own plans too.
 //
-// Everything here is pure: no I/O, no waiting, no shared state. Any thread may call any of it.
+// Everything here is pure (no I/O, no waiting, no shared state), except PlanFile::load(), which reads a file. Any
+// thread may call any of it.
 #pragma once
 
 #include <cstddef>
@@ -48,9 +49,9 @@ struct PlanParameters {
 //   barrier            nothing                       nothing
 //
 // "blocks" means `size` blocks of `count` elements, one after the other. In the v-forms, block r has counts[r] elements
-// at displacements[r]. Each rank knows as much about a v-form as MPI tells it: for allgatherv and reduce_scatterv,
-// every count; for gatherv and scatterv, its own `count`, and on the root all of them; for alltoallv, what it sends and
-// what it receives.
+// at displacements[r]. As in MPI, the v-form says which counts a rank knows: for allgatherv and reduce_scatterv, every
+// count; for gatherv and scatterv, its own `count`, and on the root all of them; for alltoallv, what it sends and what
+// it receives.
 struct PlanRequest {
   Collective collective = Collective::barrier;
   int rank = 0;
@@ -60,19 +61,19 @@ struct PlanRequest {
   // Only for v-forms; `size` entries each. The maker of the request keeps the arrays as long as its plan is used.
   std::span<const std::size_t> in_counts = {}, in_displacements = {};
   std::span<const std::size_t> out_counts = {}, out_displacements = {};
-  // Partial results have a wider type than the user's: narrow floats are summed in float32. They may only be kept in,
-  // and sent from, Buffer::wide.
+  // Partial results have a wider type than the user's: narrow floats are summed in float32. Only Buffer::wide may hold
+  // them, and they are sent from there.
   bool widens = false;
-  // The input already has that wider type: narrow floats that were multiplied before a premul_sum.
+  // The input already has that wider type: narrow floats that premul_sum has multiplied before.
   bool wide_input = false;
   // Input and output share memory. Either all of it (allreduce, reduce on the root, scan, exscan, alltoall(v)), or the
   // shorter one is this rank's block of the longer one (allgather(v), gather(v), reduce_scatter(v), scatter(v)).
   bool in_place = false;
   PlanParameters parameters = {};
   std::span<const int> node_of_rank = {};  // empty: all on one node
-  // Only for an algorithm that has Algorithm::neighbour_counts, of a v-form whose counts not every rank knows: what
-  // each rank of this rank's node knows, in rank order. For gatherv and scatterv, its `count`; for alltoallv, its
-  // in_counts and then its out_counts. The maker of the request keeps the array, too.
+  // Only for an algorithm that has Algorithm::neighbour_counts, in a v-form whose counts not every rank knows: the
+  // counts that each rank of this rank's node knows, in rank order. For gatherv and scatterv, its `count`; for
+  // alltoallv, its in_counts and then its out_counts. The maker of the request keeps this array, too.
   std::span<const std::size_t> neighbour_counts = {};
   // Order::tree: how many contributions each rank gives, in rank order. The input then has contributions[rank] vectors
   // of `count` elements, one after the other, and all of them are combined in the tree's order. The maker of the
@@ -119,12 +120,12 @@ struct Step {
 COL_EXPORT std::string_view to_string(Step::Kind kind) noexcept;
 COL_EXPORT std::string_view to_string(Buffer buffer) noexcept;
 
-// The work of one rank between two points of its plan.
+// A round: one part of a rank's plan, whose messages start together.
 //
-// The sends and receives of a round start together. Then the local steps run in their order. A step waits for a message
-// of this round if it reads or writes a slice that is still being received, or writes a slice that is still being sent.
-// All other steps run meanwhile: a round can reduce one segment while the next one travels. The round ends when all of
-// its steps have ended.
+// First, all its sends and receives start. Then the local steps run in their order. A step waits for a message of this
+// round if it reads or writes a slice that is still being received, or writes a slice that is still being sent. All
+// other steps run meanwhile: a round can reduce one segment while the next one travels. The round ends when all of its
+// steps have ended.
 //
 // Messages from one rank to another pair in the order in which the two ranks list them.
 class COL_EXPORT Round {
@@ -154,19 +155,20 @@ class COL_EXPORT Round {
 
   void clear() noexcept { steps_.clear(); }
   std::span<const Step> steps() const noexcept { return steps_; }
-  std::span<Step> steps() noexcept { return steps_; }  // for plans that are made of others
+  std::span<Step> steps() noexcept { return steps_; }  // for plans that change the rounds of other plans
 
  private:
   std::vector<Step> steps_;
 };
 
-// The part of one rank. Cheap to copy. generate() makes any round on demand, in any order, any number of times.
+// One rank's part of a collective. Cheap to copy. generate() makes any round on demand, in any order, any number of
+// times.
 struct Plan {
   std::size_t rounds = 0;
   std::size_t scratch = 0;  // the plan uses this many elements of Buffer::scratch
   std::size_t wide = 0;     // the plan uses this many elements of Buffer::wide
   std::function<void(std::size_t index, Round& round)> generate = {};  // adds the steps of one round to an empty Round
-  std::size_t contributions = 0;  // by how many avg divides; 0: by the number of ranks
+  std::size_t contributions = 0;  // avg divides by this number; 0: by the number of ranks
 
   // Requires: index < rounds.
   void round(std::size_t index, Round& out) const {
@@ -196,12 +198,12 @@ struct CostFormula {
   double least = 0.99, most = 1.01;                           // its result, as a share of what simulate() says
 };
 
-// How the ranks of a node tell the one that leads it their counts, at the begin of a call.
+// At the start of a call, the ranks of a node send their counts to the rank that leads the node, by these functions.
 struct NeighbourCounts {
-  std::vector<std::size_t> (*sent)(const PlanRequest& request);  // by this rank
+  std::vector<std::size_t> (*sent)(const PlanRequest& request);  // the numbers that this rank sends
   std::size_t (*received)(const PlanRequest& request);           // how many numbers this rank gets
-  Plan (*build)(const PlanRequest& request);  // what is sent is its input, what is received its output
-  // Its PlanParameters::segment where the caller names none.
+  Plan (*build)(const PlanRequest& request);  // its input is what is sent, its output what is received
+  // The algorithm's PlanParameters::segment if the caller names none.
   std::size_t (*segment)(const PlanRequest& request, std::size_t element_size);
 };
 
@@ -212,8 +214,8 @@ struct Algorithm {
   FoldOrder order = FoldOrder::rank_order;  // rank_order if the collective does not reduce
   std::string_view parameters = {};         // the parameters it takes, comma-separated: "radix", "segment"; empty: none
   // Returns why it cannot serve `request`, and what to use instead; nothing if it can. By default it serves every
-  // request of its collective. All ranks of a collective get the same answer: it depends on no member that differs
-  // between them.
+  // request of its collective. All ranks of a call get the same answer: it depends only on members that are equal on
+  // all of them.
   std::optional<std::string> (*refuse)(const PlanRequest& request) = [](const PlanRequest&) {
     return std::optional<std::string>();
   };
@@ -231,8 +233,8 @@ COL_EXPORT const Algorithm* find_algorithm(Collective collective, std::string_vi
 
 // ---- All ranks together ---------------------------------------------------------------------------------------------
 
-// One collective as all ranks see it, for verify(), simulate() and the drawings. It never changes once made. Requests
-// point into it.
+// One collective as all ranks see it, for verify(), simulate() and the drawings. It never changes. Requests point into
+// it, so it must outlive them.
 class COL_EXPORT PlanProblem {
  public:
   struct Spec {
@@ -246,7 +248,7 @@ class COL_EXPORT PlanProblem {
     bool widens = false, wide_input = false, in_place = false;
     PlanParameters parameters = {};
     std::vector<int> node_of_rank = {};
-    std::vector<std::size_t> contributions = {};  // as in PlanRequest; in_place is then for ranks that give one
+    std::vector<std::size_t> contributions = {};  // as in PlanRequest; only ranks that give one are then in_place
   };
   // Throws invalid_argument for a size below one, a root outside of the group, an array of the wrong length, or
   // contributions of which there are none, or that are not for an allreduce.
@@ -305,7 +307,7 @@ COL_EXPORT Verdict verify(const PlanProblem& problem, const PlanOfRank& plans);
 
 // ---- Cost model and simulator ---------------------------------------------------------------------------------------
 
-// The places of the ranks, and the cost of moving and reducing bytes. In seconds and bytes.
+// The cost of moving and reducing bytes, within a node and between nodes. In seconds and bytes.
 struct CostModel {
   struct Link {
     double alpha = 0;  // seconds per message
@@ -334,8 +336,8 @@ struct Simulation {
 // A discrete-event simulation. Every rank has one port out and one port in, which work at the same time. A message
 // makes its ports busy for alpha + bytes * beta. It starts when both ends have posted it and both ports are free.
 // `element_size` is the size of the user's type, `wide_size` that of the elements of the wide buffer. Throws
-// invalid_argument if the plans do not pair (verify() says why). Of 1,024 ranks or more that do the same at the same
-// time on every node, those of one node are simulated for all.
+// invalid_argument if the plans do not pair (verify() says why). With 1,024 ranks or more, if the ranks of all nodes do
+// the same at the same times, only one node is simulated.
 COL_EXPORT Simulation simulate(const PlanProblem& problem, const PlanOfRank& plans, const CostModel& model,
                                std::size_t element_size = 4, std::size_t wide_size = 4);
 
@@ -344,7 +346,7 @@ COL_EXPORT Simulation simulate(const PlanProblem& problem, const PlanOfRank& pla
 // elements of four bytes.
 COL_EXPORT std::optional<double> closed_form_seconds(const Algorithm& algorithm, int size, std::size_t bytes,
                                                      const CostModel& model, const PlanParameters& parameters = {});
-// The same for a problem. There is none for ranks on several nodes: simulate() says what those take.
+// The same for a problem. There is no formula for ranks on several nodes: use simulate().
 COL_EXPORT std::optional<double> closed_form_seconds(const Algorithm& algorithm, const PlanProblem& problem,
                                                      const CostModel& model, std::size_t element_size = 4);
 // A lower bound: no algorithm with one full-duplex port for each rank can be faster.
@@ -384,7 +386,7 @@ class COL_EXPORT PlanFile {
   std::uint64_t hash() const noexcept;
   // Returns why it cannot serve `request` (another collective, number of ranks or root, …); nothing if it can.
   std::optional<std::string> refuse(const PlanRequest& request) const;
-  // Requires: !refuse(request). The plan keeps what it needs of this file.
+  // Requires: !refuse(request). The plan stays valid after this object is destroyed.
   Plan build(const PlanRequest& request) const;
 
  private:
