@@ -10,26 +10,26 @@
  *   if (col_run(world, &call, NULL, &error) != COL_OK) ...
  *
  * docs/c.md shows a whole program. <col/group.hpp> says what each call does to the data, and the rules for all calls:
- * order, blocking, errors, memory, numerics, in-place calls. They hold here too. Not here, but in C++ alone: the object
- * forms, calls over several GPUs for each rank, traces, plans and the tables of selection.
+ * order, blocking, errors, memory, numerics, in-place calls. They hold here too. C has no object forms, no calls over
+ * several GPUs for each rank, no traces, no plans and no tables of selection: these are in C++ alone.
  *
  * Rules that hold for all functions
  * ---------------------------------
  * Errors. A function that can fail returns a code: COL_OK, or one of COL_ERROR_*. If the caller passes an address for
  * `error`, the function stores NULL there first, and the error object if it fails; col_error_free() frees it. If a
- * function fails, its other results are NULL, 0 or false. No C++ exception leaves a function. These are
- * invalid_argument everywhere: NULL for a handle, a struct or a result, and a struct of a wrong size.
+ * function fails, its other results are NULL, 0 or false. No C++ exception leaves a function. Every function gives
+ * invalid_argument for NULL in place of a handle, a struct or a result, and for a struct of a wrong size, unless its
+ * comment says otherwise.
  *
  * Structs. The first member of most structs is `size`: the size of the struct as the program was compiled. Set it with
- * sizeof, and set everything else that you do not need to zero: zero is the default of every member.
+ * sizeof, and set all members that you do not need to zero: zero is the default of every member.
  * - If the library is newer than the program, its struct may have more members at the end. They get their defaults.
  * - If the program is newer than the library, its struct may have members that the library does not know. They must be
  *   zero; otherwise the call is invalid_argument.
  * col_tensor and col_message have no `size`, because they are parts of others: they never change. Members named
  * `reserved` must be zero.
  *
- * Versions. Numbers never change their meaning, structs only grow at the end, and functions stay, within a major
- * version.
+ * Versions. Within a major version, numbers keep their meaning, structs only grow at the end, and functions stay.
  *
  * Handles. A function that makes a handle gives it to the caller, who frees it with the function of its type. That
  * ignores NULL. Handles may be freed in any order: each stays valid until it is freed itself.
@@ -40,8 +40,7 @@
  * Time. Times are in nanoseconds. Zero means the default, and a negative time is invalid_argument.
  *
  * Thread safety. Any thread may call any function. Two threads that use one group at once, or wait for its works, get
- * invalid_argument, or take turns (col_context_spec.serialize). One handle must not be freed while another thread uses
- * it.
+ * invalid_argument, or take turns (col_context_spec.serialize). Do not free a handle while another thread uses it.
  */
 #ifndef COL_COL_H
 #define COL_COL_H
@@ -142,16 +141,16 @@ enum {
   COL_PREMUL_SUM = 256 /* each rank multiplies its input by col_options.scale before the sum */
 };
 
-/* In which order a reduction combines contributions. <col/options.hpp> says more of each. */
+/* The order in which a reduction combines contributions. <col/options.hpp> says more about each. */
 enum { COL_ORDER_ANY = 0, COL_ORDER_RANK = 1, COL_ORDER_TREE = 2, COL_ORDER_EXACT = 3 };
 
 /* Kinds of memory. */
 enum { COL_DEVICE_CPU = 0, COL_DEVICE_CUDA = 1 };
 
 /* ---- Names ------------------------------------------------------------------------------------------------------- */
-/* With these, a binding can make its tables when it is loaded. The numbers of each table are 0 to its count - 1. A name
- * is as in C++ and in all messages: "allreduce", "float32", "sum". It is valid for ever; NULL for a number that is not
- * in the table. */
+/* With these functions, a binding can make its tables when it is loaded. The numbers of each table go from 0 up to, not
+ * including, its count. Names are as in C++ and in all messages: "allreduce", "float32", "sum". A name is valid for
+ * ever; it is NULL for a number that is not in the table. */
 
 /* "0.1.0" */
 COL_API const char* col_version(void);
@@ -165,17 +164,16 @@ COL_API const char* col_collective_name(int32_t collective);
 /* The number of that name. An unknown name is invalid_argument, and the message lists those that exist. */
 COL_API int32_t col_collective_from_name(const char* name, int32_t* collective, col_error** error);
 
-/* Without opaque elements, though names and sizes know those too ("bytes[12]"). */
+/* The count leaves out opaque elements, but the functions for names and sizes know them too ("bytes[12]"). */
 COL_API int32_t col_dtype_count(void);
 COL_API const char* col_dtype_name(uint32_t dtype);
 /* Bytes of one element; 0 for a number that is no element type. */
 COL_API size_t col_dtype_size(uint32_t dtype);
 COL_API int32_t col_dtype_from_name(const char* name, uint32_t* dtype, col_error** error);
-/* The type of opaque elements of 1 to 2^30 bytes: COL_BYTES + bytes. For another size COL_BYTES, which no call takes.
- */
+/* The type of opaque elements of 1 to 2^30 bytes: COL_BYTES + bytes. Other sizes give COL_BYTES: no call takes it. */
 COL_API uint32_t col_dtype_opaque(size_t bytes);
 
-/* Without COL_PREMUL_SUM, though names know it too. */
+/* The count leaves out COL_PREMUL_SUM, but the functions for names know it too. */
 COL_API int32_t col_reduce_op_count(void);
 COL_API const char* col_reduce_op_name(int32_t op);
 COL_API int32_t col_reduce_op_from_name(const char* name, int32_t* op, col_error** error);
@@ -195,8 +193,8 @@ COL_API const char* col_error_group(const col_error* error);
 COL_API int32_t col_error_rank(const col_error* error);
 /* The rank of the same process in the job; -1 if it is not known. */
 COL_API int32_t col_error_world_rank(const col_error* error);
-/* 1 if the ranks that live can go on by col_group_renew(): COL_ERROR_PEER_LOST; and COL_ERROR_ABORTED, where a lost
- * rank is the first cause, or where ranks have called col_group_renew(). Else 0. */
+/* 1 if the ranks that are alive can go on with col_group_renew(): for COL_ERROR_PEER_LOST, and for a COL_ERROR_ABORTED
+ * whose first cause is a lost rank, or that comes because ranks have called col_group_renew(). Else 0. */
 COL_API int32_t col_error_is_loss(const col_error* error);
 COL_API void col_error_free(col_error* error);
 
@@ -210,7 +208,7 @@ typedef struct col_store_spec {
   size_t size;
   /* "file:///dir", a directory that all ranks can reach, or "tcp://host:port" ("tcp://[::1]:4711"). */
   const char* url;
-  /* For a tcp store. What is left out comes from the environment. */
+  /* For a tcp store. Members that are left out come from the environment. */
   const char* token;  /* the secret, 1 to 512 bytes; NULL: COL_STORE_TOKEN, else the file COL_STORE_TOKEN_FILE */
   const char* job_id; /* the job whose store it is; NULL: COL_JOB_ID and COL_RESTART_COUNT, if they are set */
   int32_t restart_count;
@@ -227,7 +225,8 @@ typedef struct col_context_spec {
   col_store* store; /* needed for more than one rank */
   int32_t rank;
   int32_t world_size; /* zero: 1 */
-  /* The place among the ranks of this host. A local_world_size of zero: not known; then all ranks meet in the store. */
+  /* The place among the ranks of this host. A local_world_size of zero: not known; then all ranks meet in the store to
+   * find it out. */
   int32_t local_rank;
   int32_t local_world_size;
   const char* job_id; /* equal on all ranks, and on no other job that uses the store */
@@ -235,27 +234,27 @@ typedef struct col_context_spec {
   /* Not 0: threads that use one group at once take turns, in the order of their arrival. 0: the second one gets
    * invalid_argument. */
   int32_t serialize;
-  int64_t timeout_ns; /* of all calls that say nothing else; zero: 5 minutes */
-  /* Called about every 50 ms by each wait of the context's groups, in the thread that waits. If it returns anything
-   * else than 0, the call ends with `aborted`, and the group is broken on all ranks. It must not use a group of the
-   * context. NULL: none. */
+  int64_t timeout_ns; /* of calls that give no timeout; zero: 5 minutes */
+  /* Called about every 50 ms by each wait of the context's groups, in the thread that waits. If it does not return 0,
+   * the call ends with `aborted`, and the group is broken on all ranks. It must not use a group of the context. NULL:
+   * none. */
   int32_t (*interrupt)(void* user);
   void* interrupt_user; /* passed to `interrupt` */
 } col_context_spec;
 
-/* A registry of groups, with what is needed to make them: the place of this process, or of a thread that plays a rank,
- * in a job. If the ranks meet, this blocks until all have come, for the timeout at most; ContextSpec::meet() in
- * <col/group.hpp> says what holds. Otherwise it does not block, and the death of a rank is noticed later. Errors:
- * invalid_argument; of a meeting also mismatch, timeout (names the ranks that did not come), peer_lost, io, resource.
- */
+/* Makes a context: a registry of groups, with the place of this process, or of a thread that plays a rank, in its job.
+ * If the ranks meet (local_world_size 0), this blocks until all have come, for the timeout at most; see
+ * ContextSpec::meet() in <col/context.hpp>. Otherwise it does not block, and the death of a rank is noticed later.
+ * Errors: invalid_argument; of a meeting also mismatch, timeout (names the ranks that did not come), peer_lost, io,
+ * resource. */
 COL_API int32_t col_context_create(const col_context_spec* spec, col_context** context, col_error** error);
 /* The same from the environment: from colrun, or another launcher (docs/environment.md); else a world of one. May wait
  * for other processes of this user for COL_TIMEOUT at most. Errors: invalid_argument names the variable; timeout,
  * unavailable, io, resource. A process should do this once: col_init() does it by itself. */
 COL_API int32_t col_context_from_environment(col_context** context, col_error** error);
-/* Leaves all groups of the context, and says that this rank left in good order. Ends what is in flight, which takes a
- * few seconds at most. Idempotent. Errors: mismatch, if the ranks made different calls and no call could tell before;
- * the groups are left all the same. */
+/* Leaves all groups of the context, and tells the others that this rank left in good order. Ends the operations in
+ * flight, which takes a few seconds at most. Idempotent. Errors: mismatch, if the ranks made different calls and no
+ * call could tell before; the groups are left all the same. */
 COL_API int32_t col_context_finalize(col_context* context, col_error** error);
 /* As col_context_finalize(), without its error, and frees the handle. */
 COL_API void col_context_free(col_context* context);
@@ -307,85 +306,86 @@ COL_API int32_t col_group_device(const col_group* group, int32_t* type, int32_t*
 COL_API int32_t col_group_world_rank(const col_group* group, int32_t rank, int32_t* world_rank, col_error** error);
 COL_API int32_t col_group_rank_of(const col_group* group, int32_t world_rank, int32_t* rank, col_error** error);
 
-/* Groups from this one. All but shrink are collective over it and block, for its timeout at most.
- * Ranks of equal `color` form a group, ordered by `key`, then by rank. With a negative color, `*child` is NULL. */
+/* The next four functions make groups from this one. All except shrink are collective over this group and block, for
+ * its timeout at most. Ranks of equal `color` form a group, ordered by `key`, then by rank. With a negative color,
+ * `*child` is NULL. */
 COL_API int32_t col_group_split(col_group* group, int32_t color, int32_t key, col_group** child, col_error** error);
 /* The listed ranks form group `name`, in the order of the list. For other ranks, `*child` is NULL. */
 COL_API int32_t col_group_subgroup(col_group* group, const int32_t* ranks, size_t count, const char* name,
                                    col_group** child, col_error** error);
 /* All ranks, in the same order. */
 COL_API int32_t col_group_dup(col_group* group, col_group** child, col_error** error);
-/* After the loss of ranks: all ranks but `excluded`, which do not call. Works on a broken group. `name` NULL: a name
- * made from this group's. Group::shrink() in <col/group.hpp> says what is required, and how it ends. */
+/* After the loss of ranks: a group of all ranks except `excluded`, which do not call. Works on a broken group. `name`
+ * NULL: a name made from this group's. Group::shrink() in <col/group.hpp> says what is required, and how it ends. */
 COL_API int32_t col_group_shrink(col_group* group, const int32_t* excluded, size_t count, const char* name,
                                  col_group** child, col_error** error);
 
-/* Epochs of a group: <col/renewal.hpp> and docs/rank-dies.md say more. The wishes of a call of col_group_renew();
+/* The arguments of col_group_renew(): <col/renewal.hpp> and docs/rank-dies.md say more about epochs of a group.
  * new_size, min and excluded must be equal on all ranks. */
 typedef struct col_renewal {
   size_t size;
-  int32_t new_size;        /* how many ranks there shall be, if so many live or wait to join; zero: as many as before */
+  int32_t new_size;        /* ranks to reach with those that wait to join; zero: as many as before */
   int32_t min;             /* with fewer ranks there is no next epoch: peer_lost, on all. Zero: 1 */
   int64_t wait_ns;         /* how long to wait for ranks that join, where there are too few; the lowest rank's counts */
-  const int32_t* excluded; /* ranks of this group that shall leave it; those that were lost need not be listed */
+  const int32_t* excluded; /* ranks of this group that leave it; those that were lost need not be listed */
   size_t excluded_count;
   uint64_t progress; /* how far this rank's state is, by the program's own count: see col_group_source() */
 } col_renewal;
 
-/* The next epoch of a group that col_init() or col_group_init() has made, under its name: of all its ranks but those
- * that were lost and those that are excluded, and of those that wait in col_group_join(). `renewal` NULL: all defaults.
- * Collective over the ranks that live and stay, and blocks, for the group's timeout at most. Works on a group that is
- * broken, and on one that is not.
+/* Makes the next epoch of a group that col_init() or col_group_init() has made, under its name. It has all ranks of the
+ * group except lost and excluded ones, and processes that wait in col_group_join(). `renewal` NULL: all defaults.
+ * Collective over the ranks that are alive and stay, and blocks, for the group's timeout at most. Works on a broken
+ * group and on one that is not broken.
  *
  * `*next` is a new handle, or NULL on a rank that was excluded. The old handle stays until it is freed; its group is
  * over: calls, works and prepared calls of it, and groups that were made from it, end with `aborted`, of which
- * col_error_is_loss() is true. Inputs are intact. If it fails, all ranks that live get the same error, and can call
- * again, on the same handle.
+ * col_error_is_loss() is true. Inputs are intact. If it fails, all ranks that are alive get the same error, and can
+ * call again, on the same handle.
  *
  * Errors: mismatch (about new_size, min or excluded), timeout (names the ranks that did not call), peer_lost (fewer
  * than min are left). Of this rank alone: aborted (others have left it out), io (the job's store cannot be reached),
  * invalid_argument (a group that was made from another one, a wrong value, another thread is in it). Thread safety: one
  * thread at a time for each group. */
 COL_API int32_t col_group_renew(col_group* group, const col_renewal* renewal, col_group** next, col_error** error);
-/* Joins group `name` (NULL: "default") from outside: waits until its ranks call col_group_renew() with room for this
- * process. `context` NULL: that of the process. It has the store and the job_id of the group's ranks, and a rank that
- * none of them has, or that of one that was lost. Blocks for timeout_ns at most (zero: the context's). Errors: timeout,
- * already_initialized (this process is in a group of that name), invalid_argument (no store), peer_lost (no rank of it
- * is left), io. After an error it may be called again. Thread safe. */
+/* Joins group `name` (NULL: "default") that already exists: waits until its ranks call col_group_renew() with room for
+ * this process. `context` NULL: that of the process. The context needs the store and the job_id of the group's ranks,
+ * and a rank that none of them has: a free number, or that of a lost rank. Blocks for timeout_ns at most (zero: the
+ * context's). Errors: timeout, already_initialized (this process is in a group of that name), invalid_argument (no
+ * store), peer_lost (no rank of it is left), io. After an error it may be called again. Thread safe. */
 COL_API int32_t col_group_join(col_context* context, const char* name, int64_t timeout_ns, col_group** group,
                                col_error** error);
 /* `*wanted` is 1 if somebody waits to join, else 0. Collective, and the same on all ranks; blocks as any call. */
 COL_API int32_t col_group_renewal_wanted(col_group* group, int32_t* wanted, col_error** error);
 
-/* These are equal on all ranks, and do not block. Any thread may ask. All but the first are invalid_argument on a group
- * that was made from another one.
+/* The next five are equal on all ranks, and do not block. Any thread may call them. All except col_group_epoch() are
+ * invalid_argument on a group that was made from another one.
  *
- * From 0; of the group that it was made from, if it was; 0 for NULL. */
+ * The number of the epoch, from 0. If the group was made from another one: that group's. For NULL: 0. */
 COL_API uint64_t col_group_epoch(const col_group* group);
 /* Ranks that were not in the epoch before; in epoch 0, all. `*count` says how many there are; the first `capacity` of
  * them go to `ranks`, which may be NULL for none. */
 COL_API int32_t col_group_newcomers(const col_group* group, int32_t* ranks, size_t capacity, size_t* count,
                                     col_error** error);
-/* The same of the ranks of the epoch before that are not in this one, by their numbers there. */
+/* The same for ranks of the epoch before that are not in this one, by their numbers in the epoch before. */
 COL_API int32_t col_group_lost(const col_group* group, int32_t* ranks, size_t capacity, size_t* count,
                                col_error** error);
-/* The rank whose state the others can take: the lowest of those with the most progress. In epoch 0, rank 0. */
+/* The rank whose state the others can take: the lowest of the ranks with the most progress. In epoch 0, rank 0. */
 COL_API int32_t col_group_source(const col_group* group, int32_t* rank, col_error** error);
 /* col_renewal.progress of that rank. 0 in epoch 0. */
 COL_API int32_t col_group_progress(const col_group* group, int32_t rank, uint64_t* progress, col_error** error);
 
-/* Leaves the group. Not collective. Ends what is in flight here, which takes a few seconds at most. Later calls on any
- * handle to the group are not_initialized. Errors: mismatch, as for col_context_finalize(). */
+/* Leaves the group. Not collective. Ends the operations in flight here, which takes a few seconds at most. Later calls
+ * on any handle to the group are not_initialized. Errors: mismatch, as for col_context_finalize(). */
 COL_API int32_t col_group_destroy(col_group* group, col_error** error);
-/* Frees the handle. A group that the program has named stays, and col_group_get() finds it. One that got its name from
- * col_group_split(), col_group_dup() or col_group_shrink() goes with its last handle and its last work, as class Group
- * in <col/group.hpp> says. */
+/* Frees the handle. If the program named the group, the group stays, and col_group_get() finds it. If col named it
+ * (col_group_split(), col_group_dup(), col_group_shrink() without a name), it ends on this rank with its last handle
+ * and its last work, as class Group in <col/group.hpp> says. */
 COL_API void col_group_free(col_group* group);
 
 /* ---- Data and options -------------------------------------------------------------------------------------------- */
 
-/* An array that the caller owns. It must stay valid until the call that uses it has ended. What is an input stays
- * unchanged. */
+/* An array that the caller owns. It must stay valid until the call that uses it has ended. The memory of an input must
+ * also stay unchanged until then. */
 typedef struct col_tensor {
   void* data;
   size_t count;   /* elements */
@@ -424,7 +424,7 @@ typedef struct col_options {
   int32_t op;            /* COL_SUM, ... */
   int32_t root;          /* a rank of the group */
   double scale;          /* with COL_PREMUL_SUM: this rank's factor */
-  const col_op* user_op; /* in place of `op`, which then is zero */
+  const col_op* user_op; /* replaces `op`, which then must be zero */
   const char* algorithm; /* "ring", "knomial:radix=8", "file:my.json"; NULL: col chooses */
   int64_t timeout_ns;    /* how long the call may block; zero: the group's */
   void* stream;          /* a cudaStream_t, for buffers in GPU memory */
@@ -434,12 +434,12 @@ typedef struct col_options {
   int32_t reserved;
   int32_t order; /* COL_ORDER_ANY, ...: in which order a reduction combines contributions */
   int32_t reserved_2;
-  size_t contributions; /* with COL_ORDER_TREE: of all ranks together; 0: nobody says it */
+  size_t contributions; /* with COL_ORDER_TREE: those of all ranks together; 0: not given */
 } col_options;
 
 /* ---- Collectives ------------------------------------------------------------------------------------------------- */
 
-/* One call. What `in` and `out` hold, with n ranks:
+/* One call. With n ranks, `in` and `out` hold:
  *
  *   allreduce, reduce, scan, exscan  the same count in both; reduce: `out` on the root only
  *   broadcast                        `out` on all ranks: the root's is sent
@@ -471,23 +471,23 @@ typedef struct col_call {
  * intact, later calls are `aborted`. This holds for messages too. */
 COL_API int32_t col_run(col_group* group, const col_call* call, const col_options* options, col_error** error);
 /* Starts the call; it goes on while the program does other things. Its buffers belong to it until it has ended. The
- * structs and lists of counts do not: they may go when this returns. */
+ * structs and lists of counts do not: the caller may free them when this function returns. */
 COL_API int32_t col_start(col_group* group, const col_call* call, const col_options* options, col_work** work,
                           col_error** error);
 
 /* ---- Collectives that come again --------------------------------------------------------------------------------- */
 
-/* Prepares a call that comes again with the same buffers, as MPI_Allreduce_init does. Local, and does not block. The
- * structs and lists of counts may go when this returns; the buffers must stay valid as long as the call is started.
- * Errors: invalid_argument, not_initialized, unavailable, as of the call itself; resource (no memory for it). See
- * <col/prepared.hpp>. */
+/* Prepares a call that comes again with the same buffers, as MPI_Allreduce_init does. Not collective, and does not
+ * block. The caller may free the structs and lists of counts when this returns; the buffers must stay valid as long as
+ * the call is started. Errors: invalid_argument, not_initialized, unavailable, as of the call itself; resource (no
+ * memory for it). See <col/prepared.hpp>. */
 COL_API int32_t col_prepare(col_group* group, const col_call* call, const col_options* options, col_prepared** prepared,
                             col_error** error);
-/* Starts it, as col_start() starts a call; it meets that of ranks which have not prepared theirs. Does not block.
+/* Starts it, as col_start() starts a call; ranks that have not prepared theirs call col_start(). Does not block.
  * Errors: invalid_argument if it is in progress, and those of col_start(). */
 COL_API int32_t col_prepared_start(col_prepared* prepared, col_error** error);
-/* The three as col_work_wait(), col_work_wait_for() and col_work_test(), for the start before; at once if there is
- * none. */
+/* These three do what col_work_wait(), col_work_wait_for() and col_work_test() do, for the last start. If there was no
+ * start, they return at once. */
 COL_API int32_t col_prepared_wait(col_prepared* prepared, col_error** error);
 COL_API int32_t col_prepared_wait_for(col_prepared* prepared, int64_t timeout_ns, int32_t* ended, col_error** error);
 COL_API int32_t col_prepared_test(col_prepared* prepared, int32_t* ended, col_error** error);
@@ -518,7 +518,7 @@ typedef struct col_message {
   col_tensor data;
 } col_message;
 
-/* All messages at once, in any order. What is received overlaps no other buffer of the batch. */
+/* All messages at once, in any order. Requires: a buffer to receive into overlaps no other buffer of the batch. */
 COL_API int32_t col_batch(col_group* group, const col_message* messages, size_t count, const col_options* options,
                           col_error** error);
 
@@ -541,24 +541,23 @@ COL_API int32_t col_work_wait(col_work* work, col_error** error);
 COL_API int32_t col_work_wait_for(col_work* work, int64_t timeout_ns, int32_t* ended, col_error** error);
 /* The same without blocking. */
 COL_API int32_t col_work_test(col_work* work, int32_t* ended, col_error** error);
-/* Makes what `stream` (a cudaStream_t; NULL: the legacy default stream) gets from now on come after the operation, and
- * returns while that may still run; of a group of GPUs. See Work::wait(Stream) in <col/work.hpp>. Errors: unavailable
- * if the host alone sees the operation's end, invalid_argument for a stream that cannot be used so; the group stays
- * usable. */
+/* In a group of GPUs: lets all work that `stream` (a cudaStream_t; NULL: the legacy default stream) gets from now on
+ * wait for the operation, and returns while the operation may still run. See Work::wait(Stream) in <col/work.hpp>.
+ * Errors: unavailable if only the host sees the operation's end, invalid_argument for a stream that cannot wait for it;
+ * the group stays usable. */
 COL_API int32_t col_work_wait_stream(col_work* work, void* stream, col_error** error);
 /* Waits for all works of the list, for each as col_work_wait() does. Returns the first error in the order of the list.
- * With `timeout_ns` above zero, `*ended` is 0 if they have not all ended by then. They may be of several groups. */
+ * With `timeout_ns` above zero, `*ended` is 0 if they do not all end in time. They may be of several groups. */
 COL_API int32_t col_work_wait_all(col_work* const* works, size_t count, int64_t timeout_ns, int32_t* ended,
                                   col_error** error);
 /* Waits until one of the works has ended: `*index` is its place in the list. Returns the error of that work. Blocks for
- * the shortest of their timeouts. With `timeout_ns` above zero, `*index` is `count` if none has ended by then. */
+ * the shortest of their timeouts. With `timeout_ns` above zero, `*index` is `count` if none ends in time. */
 COL_API int32_t col_work_wait_any(col_work* const* works, size_t count, int64_t timeout_ns, size_t* index,
                                   col_error** error);
 /* Calls `function` in a thread of the library when the operation has ended, with its error, or with NULL after success.
  * The error object belongs to the library. The function may start operations; calls that block are invalid_argument
  * there. `*after` gets a work that ends when the function has returned; `after` may be NULL. The function may run
- * before `*after` is written, so it must not read that. Does not block. Errors:
- * resource (no thread). */
+ * before `*after` is written, so it must not read `*after`. Does not block. Errors: resource (no thread). */
 COL_API int32_t col_work_then(col_work* work, void (*function)(const col_error* error, void* user), void* user,
                               col_work** after, col_error** error);
 /* After the end of a receive: the rank that sent the message. Otherwise -1. Does not block. */
@@ -570,8 +569,8 @@ COL_API void col_work_free(col_work* work);
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 /* Memory of this rank, zeroed and aligned to 64 bytes at least, that the other ranks of the node can read in place, so
- * that calls on it copy less. Collective: all ranks call it with equal `bytes`, and block. Of the options it takes the
- * timeout. Errors: resource on all ranks if one has no room, after which the group stays usable; mismatch.
+ * that calls on it copy less. Collective: all ranks call it with equal `bytes`, and block. It uses only the timeout of
+ * the options. Errors: resource on all ranks if one has no room, after which the group stays usable; mismatch.
  * <col/memory.hpp> says when it pays. */
 COL_API int32_t col_alloc(col_group* group, size_t bytes, const col_options* options, void** memory, col_error** error);
 /* Frees it. Not collective, does not block; also after the end of the group. Ignores NULL. invalid_argument, and
@@ -580,8 +579,8 @@ COL_API int32_t col_free(void* memory, col_error** error);
 
 /* ---- Insight ----------------------------------------------------------------------------------------------------- */
 
-/* Which algorithm a call would run, and why, in words. `bytes`: of the whole vector, or of all blocks together. Free
- * the text with col_text_free(). Not collective, does not block. */
+/* Explains in words which algorithm a call would run, and why. `bytes`: of the whole vector, or of all blocks together.
+ * Free the text with col_text_free(). Not collective, does not block. */
 COL_API int32_t col_group_explain(const col_group* group, int32_t collective, size_t bytes, uint32_t dtype,
                                   const col_options* options, char** text, col_error** error);
 /* The names that col_options.algorithm may have for a collective in this group, one a line. Free the text with
