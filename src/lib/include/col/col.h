@@ -58,7 +58,7 @@
 extern "C" {
 #endif
 
-typedef struct col_error col_error;       /* what went wrong */
+typedef struct col_error col_error;       /* an error: its code, text and rank */
 typedef struct col_op col_op;             /* a reduction operator of the user */
 typedef struct col_store col_store;       /* how ranks find one another */
 typedef struct col_context col_context;   /* the place of this process, or thread, in its job */
@@ -213,7 +213,7 @@ typedef struct col_store_spec {
   const char* job_id; /* the job whose store it is; NULL: COL_JOB_ID and COL_RESTART_COUNT, if they are set */
   int32_t restart_count;
   int32_t reserved;
-  int64_t timeout_ns; /* of each request; zero: COL_TIMEOUT, else 5 minutes */
+  int64_t timeout_ns; /* for each request; zero: COL_TIMEOUT, else 5 minutes */
 } col_store_spec;
 
 /* Opens a store. A tcp store connects at its first use. Does not block. Errors: invalid_argument, io. */
@@ -234,7 +234,7 @@ typedef struct col_context_spec {
   /* Not 0: threads that use one group at once take turns, in the order of their arrival. 0: the second one gets
    * invalid_argument. */
   int32_t serialize;
-  int64_t timeout_ns; /* of calls that give no timeout; zero: 5 minutes */
+  int64_t timeout_ns; /* for calls that give no timeout; zero: 5 minutes */
   /* Called about every 50 ms by each wait of the context's groups, in the thread that waits. If it does not return 0,
    * the call ends with `aborted`, and the group is broken on all ranks. It must not use a group of the context. NULL:
    * none. */

@@ -197,8 +197,8 @@ struct COL_EXPORT GroupDeclaration {
   std::vector<int> ranks = {};           // ranks[r]: the rank in the job of the group's rank r
   Backend backend = Backend::automatic;  // as in GroupSpec; need not be available in the process that declares
   std::string backend_name = {};         // a backend that the ranks add with register_backend(); it wins over `backend`
-  std::string job_id = {};               // of the ranks' ContextSpec
-  int restart_count = 0;                 // of the ranks' ContextSpec
+  std::string job_id = {};               // as in the ranks' ContextSpec
+  int restart_count = 0;                 // as in the ranks' ContextSpec
 };
 // Writes the group into `store`, which must be that of its ranks. Each of them then joins at its first call that names
 // the group, as Context::group() does: that call waits for the others. Does not wait for any rank, and may come before

@@ -158,11 +158,11 @@ class COL_EXPORT Group {
 
   // ---- About the group ----------------------------------------------------------------------------------------------
 
-  int rank() const;  // of this process in the group, from 0
+  int rank() const;  // this process's number in the group, from 0
   int size() const;  // number of ranks
   std::string_view name() const;
-  // What moves the data: "shm", "hosts" (shared memory inside of each host, Gloo between them), "hosts_ucx" (the same
-  // with UCX), "gloo", "ucx", "nccl", or "self" (a world of one rank on the CPU).
+  // The backend that moves the data: "shm", "hosts" (shared memory inside of each host, Gloo between them), "hosts_ucx"
+  // (the same with UCX), "gloo", "ucx", "nccl", or "self" (a world of one rank on the CPU).
   std::string_view backend() const;
   // The memory that the group moves without extra copies, and that alloc() gives: a GPU's with backend nccl, otherwise
   // the host's.

@@ -86,12 +86,12 @@ struct CallDetails {
 struct CallNames {
   std::string reduction;  // "sum"; "other": a user's, or a premultiplied sum
   std::string algorithm;  // cut at 31 bytes
-  std::string label;      // of Group::annotate(); cut at 47 bytes
+  std::string label;      // the text of Group::annotate(); cut at 47 bytes
 };
 
 // How far a call had come when its wait began.
 struct CallProgress {
-  std::int32_t round = -1;  // of its plan, from 0; -1: it has none, or this is not known
+  std::int32_t round = -1;  // the round of its plan, from 0; -1: it has no plan, or the round is not known
   std::int32_t rounds = -1;
   std::uint64_t bytes = 0;  // sent and received
 };
@@ -152,7 +152,7 @@ struct RankHistory {
 
 // A RecordedCall, for readers that count calls and compare times.
 struct TimedCall {
-  std::uint64_t token = 0;  // of its group; 0: the rank is in more groups than the recorder can name
+  std::uint64_t token = 0;  // as in RecordedGroup; 0: the rank is in more groups than the recorder can name
   std::uint64_t sequence = 0;
   Collective op = {};
   bool ended = true;          // as in RecordedCall
@@ -186,6 +186,7 @@ class COL_EXPORT RankRecord {
   // This process takes the record for global rank `rank`. Throws already_initialized if another live process holds it
   // and has not called finish(): the rank was started twice. The same process may join again.
   void join(int rank);
+  // A call begins that may wait: its words are in the record until end(). waiting(): it waits, as WaitContext says.
   void begin(std::string_view group, std::uint64_t sequence, std::string_view op, std::uint64_t fingerprint,
              const CallDetails& details = {}) noexcept;
   void waiting(std::int32_t step, std::int32_t peer, const CallProgress& progress = {}) noexcept;
@@ -298,8 +299,8 @@ class COL_EXPORT ControlPage {
   std::chrono::system_clock::time_point made_at() const noexcept;
   std::int64_t maker() const noexcept;
   bool maker_lives() const;
-  // What all ranks that have joined are doing. With `look_for_stopped`, also sets `stopped` and `gone`, which reads a
-  // file of /proc for each rank.
+  // The activities of all ranks that have joined. With `look_for_stopped`, also sets `stopped` and `gone`, which reads
+  // a file of /proc for each rank.
   std::vector<RankActivity> activities(bool look_for_stopped = true) const;
 
   // Records why the job ends. The first cause wins and never changes. Returns whether this cause was the first.

@@ -286,10 +286,10 @@ struct Verdict {
   int rank = -1;
   std::size_t round = 0;
   FoldOrder order = FoldOrder::rank_order;  // the strongest order that holds for every reduced element
-  std::size_t rounds = 0;                   // of the rank with the most rounds
-  std::size_t messages = 0;                 // of all ranks
-  std::size_t elements_sent = 0;            // of all ranks
-  std::size_t most_elements_sent = 0;       // of the busiest rank
+  std::size_t rounds = 0;                   // the most rounds that a rank has
+  std::size_t messages = 0;                 // by all ranks together
+  std::size_t elements_sent = 0;            // by all ranks together
+  std::size_t most_elements_sent = 0;       // by the busiest rank
 };
 
 // Executes the plans of all ranks together, symbolically. The plans are good if all of this holds:

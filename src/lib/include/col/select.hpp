@@ -47,7 +47,7 @@ struct COL_EXPORT SelectionRule {
   Collective collective = Collective::barrier;
   int min_ranks = 1, max_ranks = std::numeric_limits<int>::max();  // inclusive
   int min_nodes = 1, max_nodes = std::numeric_limits<int>::max();  // inclusive
-  // Inclusive; of the node with the most ranks.
+  // Inclusive; on the node with the most ranks.
   int min_ranks_per_node = 1, max_ranks_per_node = std::numeric_limits<int>::max();
   std::size_t min_bytes = 0, max_bytes = std::numeric_limits<std::size_t>::max();  // inclusive
   std::string backend = {};                                                        // empty: any

@@ -96,7 +96,7 @@ struct StoreServerSpec {
   std::string job = {};
   // A client beyond this number is refused with resource. Usually one rank has one connection.
   std::size_t max_connections = 8192;
-  std::size_t max_value_bytes = std::size_t{64} << 20;  // of one value; at most kMostValueBytes
+  std::size_t max_value_bytes = std::size_t{64} << 20;  // the largest value; at most kMostValueBytes
   // Keys, values, requests and answers of all clients together. A client whose request does not fit gets resource.
   std::size_t max_total_bytes = std::size_t{1} << 30;
   // A client that has not proven by then that it knows the token is dropped. The server holds at most 256 such clients
