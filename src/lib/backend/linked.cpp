@@ -1,5 +1,5 @@
-// In libcol.a, in the place of module.cpp: nothing is loaded. Gloo is a part of the program, and what needs a library
-// of its own is unavailable.
+// In libcol.a, this file replaces module.cpp: no module is loaded. Gloo is a part of the program, and backends that
+// need a library of their own are unavailable.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,7 +14,7 @@
 #include "core/env.hpp"
 
 #ifdef COL_HAVE_GLOO
-extern "C" const col::backend::Module* col_backend_entry();  // of gloo/
+extern "C" const col::backend::Module* col_backend_entry();  // in gloo/
 #endif
 
 namespace col::backend {

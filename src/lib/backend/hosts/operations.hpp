@@ -1,4 +1,5 @@
-// The messages that a rank has posted in a group over hosts: each is one of a side, or waits in line for one.
+// The messages that a rank has posted in a group over hosts. Each goes over one side: `near` (the ranks of this host)
+// or `wire` (the others). A receive from any peer waits in line until its side is known.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,9 @@ struct Operation {
   Side side = Side::near;
   bool sending = false;
   int peer = kAnyPeer;    // in the group
-  std::size_t bytes = 0;  // of the message
-  Ticket ticket = {};     // of the side
-  // Of a receive in line.
+  std::size_t bytes = 0;  // the length of the message
+  Ticket ticket = {};     // the ticket that the side's channel gave
+  // For a receive in line.
   std::uint64_t slot = 0;
   TensorView data = {};
 

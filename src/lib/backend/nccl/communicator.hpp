@@ -1,6 +1,6 @@
-// One GPU's NCCL communicator. In its non-blocking form NCCL goes on in threads of its own, and the program polls it
-// for its progress; in its blocking form a Launcher makes the calls, and the program polls that. Either way until a
-// deadline.
+// One GPU's NCCL communicator. In its non-blocking form, NCCL goes on in threads of its own, and the program polls
+// NCCL; in its blocking form, a Launcher makes the calls, and the program polls the Launcher. Polling ends at a
+// deadline in both.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 
 namespace col::nccl_backend {
 
-// A rank's place among the ranks that connect.
+// A rank's place among the ranks that connect, and what they agree on.
 struct Membership {
   ncclUniqueId id;  // equal on all of them
   int rank = 0, size = 1;
@@ -33,11 +33,12 @@ struct Membership {
 // Used by one thread at a time, because NCCL must not be called while a communicator is aborted.
 class Communicator {
  public:
-  // One that is to connect `device` to the others that have the same `id`. `launcher`: as make_launcher() has it,
-  // shared by those of one thread, which NCCL gets work for together. `nccl` and `device` must outlive it.
+  // Makes a communicator, which connect() then connects to the others with the same `id`. `launcher` comes from
+  // make_launcher(). The communicators of one thread share it: NCCL gets their work together. `nccl` and `device` must
+  // outlive it.
   Communicator(const NcclLibrary& nccl, const GpuDevice& device, const Membership& membership,
                std::shared_ptr<Launcher> launcher);
-  // As end_all() for one.
+  // Ends it as end_all() does.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -46,25 +47,25 @@ class Communicator {
   ncclComm_t get() const noexcept { return comm_; }
   const NcclLibrary& nccl() const noexcept { return nccl_; }
 
-  // Of a communicator of that device: null in the non-blocking form. Throws what Launcher throws.
+  // The launcher for communicators of that device; null in the non-blocking form. Throws the errors of Launcher.
   static std::shared_ptr<Launcher> make_launcher(const NcclLibrary& nccl, const GpuDevice& device);
 
-  // Connects it, and waits until all are connected. Throws what settle() throws.
+  // Connects it, and waits until all are connected. Throws the errors of settle().
   void connect(WaitContext& wait);
-  // Makes it one of some of the ranks of `parent`, which shares connections with it, and its end by an error. All ranks
-  // of the parent make one together; those of no new one with an empty membership (size 0), and theirs has no handle.
-  // The `id` is not needed. Requires: nothing that `parent` was given is still running. Throws what settle() throws;
-  // then `parent` is to be aborted, and after it this one by abort_split().
+  // Makes it the communicator of some ranks of `parent`. The two share connections, and an error that ends one ends the
+  // other. All ranks of `parent` call it together; a rank that is in no new communicator has an empty membership (size
+  // 0), and gets no handle. The `id` is not needed. Requires: no work of `parent` is still running. Throws the errors
+  // of settle(); then abort `parent` first, and this one by abort_split().
   void split_from(Communicator& parent, int color, WaitContext& wait);
   void abort_split(const Communicator& parent) noexcept;
-  // As connect() in steps, for several of one thread, each of which waits for the others: connection() of all of them
-  // is one call, which one of them gives; then all await_connection().
+  // connect() in two steps, for several communicators of one thread that wait for each other: one of them gives NCCL
+  // the connection() of all of them in one call; then each calls await_connection().
   NcclCall connection() const;
   void await_connection(WaitContext& wait);
 
-  // Gives NCCL a call, which owns what it uses. `doing` as in "cannot start the allreduce". Requires: what it got
-  // before has been settled. Throws the error that NCCL answers with at once: peer_lost (NCCL lost a connection),
-  // resource, io, or internal.
+  // Gives NCCL a call, which owns what it uses. `doing` is for messages: "cannot start the allreduce". Requires:
+  // settle() has returned after the call before. Throws the error that NCCL answers with at once: peer_lost (NCCL lost
+  // a connection), resource, io, or internal.
   template <class Call>
   void begin(std::string_view doing, Call&& call) {
     doing_ = doing;
@@ -76,21 +77,21 @@ class Communicator {
     launcher_->begin(std::forward<Call>(call));
     is_handed_over_ = true;
   }
-  // Waits until NCCL has taken what it was given. Throws what wait.check() and begin() throw.
+  // Waits until NCCL has taken the call. Throws the errors of wait.check() and begin().
   void settle(WaitContext& wait);
   template <class Call>
   void give(std::string_view doing, Call&& call, WaitContext& wait) {
     begin(doing, std::forward<Call>(call));
     settle(wait);
   }
-  // As give(), for what NCCL goes on with in the background even if it says that it succeeded. If that does not come to
-  // an end, it keeps `used`, which it may still write to, for as long as the communicator.
+  // As give(), for a call that NCCL continues in the background even after it has reported success. If the call does
+  // not end, the communicator keeps `used` as long as it lives, because NCCL may still write to it.
   void give_job(std::string_view doing, NcclCall call, std::shared_ptr<const void> used, WaitContext& wait);
   // Another communicator of this thread has given NCCL a call that is about this one, too.
   void note_begun(std::string_view doing);
-  // Whether NCCL is still taking the last work that it got. Until it has, it must not get more. Throws as check().
+  // True if NCCL is still taking the last work that it got. Until it has, give it no more. Throws as check().
   bool is_busy();
-  // Throws an error that has happened meanwhile in NCCL's own threads.
+  // Throws the error that has happened in NCCL's own threads, if any.
   void check() const;
   // settle() calls `look` while it polls. An exception from it ends settle(). In the blocking form, `rest` runs the
   // pauses of settle().
@@ -99,7 +100,7 @@ class Communicator {
     look_ = std::move(look);
     rest_ = std::move(rest);
   }
-  // In the blocking form, true if the thread is inside NCCL, which then gets nothing but a revoke.
+  // In the blocking form, true if the thread is inside NCCL. Until it comes out, NCCL gets no call except a revoke.
   bool is_inside() const noexcept { return launcher_ != nullptr && !launcher_->is_free(); }
   // Call it when work has become part of a graph. Such a communicator is not freed after an error: the graph reads from
   // it when the program destroys the graph.
@@ -118,7 +119,7 @@ class Communicator {
   struct Part;
   class Call;
 
-  // What NCCL makes of it: shared with the thread that connects it.
+  // The parts that NCCL fills when it connects: shared with the thread that does so.
   struct Made {
     ncclComm_t comm = nullptr;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -131,12 +132,12 @@ class Communicator {
   bool is_taking();
   void throw_if_refused() const;
   void take_handle() noexcept;
-  // Both return those that have begun to end.
+  // Both return the communicators that have begun to end.
   static std::vector<Communicator*> begin_end(std::span<Communicator* const> all, WaitContext& wait) noexcept;
   static std::vector<Communicator*> begin_revoke(std::span<Communicator* const> all, const Deadline& until) noexcept;
   void await_end(WaitContext& wait) noexcept;
   void leave() noexcept;
-  // `made`: of one that is being made.
+  // `made`: that of a communicator which NCCL is still connecting.
   void leave_to_thread(const std::shared_ptr<Made>& made) noexcept;
   ncclResult_t state() const noexcept;
 
@@ -144,15 +145,15 @@ class Communicator {
   const GpuDevice& device_;
   const std::shared_ptr<Launcher> launcher_;  // shared: see the constructor; null in the non-blocking form
   std::shared_ptr<Made> made_;                // null once it is connected, or has ended
-  ncclComm_t comm_ = nullptr;                 // null before, once it has ended, or is left to itself
+  ncclComm_t comm_ = nullptr;                 // null until connected, after its end, and once it is left to itself
   std::string doing_;                         // of the last call
-  ncclResult_t result_ = ncclSuccess;         // of the last call, as far as it is known
+  ncclResult_t result_ = ncclSuccess;         // of the last call, if it is known yet
   bool is_handed_over_ = false;               // the launcher has its result
   bool connected_ = false;                    // and not being ended: running work can be revoked
-  bool has_graphs_ = false;                   // that may still be there
+  bool has_graphs_ = false;                   // graphs that use it may still exist
   ncclResult_t ending_ = ncclSuccess;         // the result of begin_end() or begin_revoke()
   bool ended_ = false;                        // as await_end() has found
-  bool is_left_ = false;                      // something of it goes on, or has to stay
+  bool is_left_ = false;                      // its work may still go on, or its memory has to stay
   std::function<void()> look_;
   Rest rest_;
   std::shared_ptr<const std::string> name_;  // shared: with the thread that ends it; NCCL keeps the pointer
@@ -160,8 +161,8 @@ class Communicator {
 };
 
 // Both functions take all communicators of one thread that may wait for each other. One by one, the first would wait
-// for a second one that this thread has not come to. Communicators that have ended before are skipped. What NCCL does
-// not end within some seconds goes on in a thread of its own, which keeps what it needs.
+// for a second one that this thread has not come to. Communicators that have ended before are skipped. If NCCL does not
+// end one within some seconds, that goes on in a thread of its own, which keeps what it needs.
 //
 // end_all() ends them in good order if they are whole and all their ranks end them too within a moment. Otherwise it
 // aborts them; but `spared`, one of them whose abort would end the work of others, is left to itself then. False: one

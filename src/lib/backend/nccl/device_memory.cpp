@@ -18,7 +18,7 @@
 namespace col::nccl_backend {
 namespace {
 
-// Page-locked.
+// Page-locked host memory, which the GPU copies to and from at full speed.
 class GpuHostMemory {
  public:
   GpuHostMemory(const CudaDriver& cuda, std::size_t bytes) : cuda_(cuda) {
@@ -41,12 +41,13 @@ class GpuHostMemory {
 
 // ---- Comparisons, by a kernel of ours
 
-// What one GPU needs for them. Made and destroyed within a GpuDevice::Scope of its device. Thread safe.
+// Kernels and buffers for comparisons on one GPU. Made and destroyed within a GpuDevice::Scope of its device. Thread
+// safe.
 class Comparer {
  public:
   explicit Comparer(const GpuDevice& device) : device_(device), kernels_(device.cuda()) {}
 
-  // Whether there are kernels for comparisons.
+  // True if there are kernels for comparisons.
   bool is_able() const noexcept { return kernels_.are_loaded(); }
 
   // The result of a comparison: where the kernel writes it, and where the host reads it.
@@ -73,7 +74,8 @@ class Comparer {
     found->ended.record(stream);
     return found;
   }
-  // Takes it back: for the next comparison if this one has ended, and for good if it is not known when it ends.
+  // Takes `found` back. If its comparison has ended, the next one uses it; otherwise it is kept unused until the end,
+  // because the kernel may still write to it.
   void take_back(std::unique_ptr<Found> found, bool has_ended) {
     const std::lock_guard lock(mutex_);
     (has_ended ? idle_ : abandoned_).push_back(std::move(found));
@@ -219,8 +221,8 @@ class MemoryGpu {
     before_->hold_up(handle(later));
   }
 
-  // Requires: the device is current. Null: there are no kernels for it. Not made for copies alone, as the driver may
-  // wait for the device to load them.
+  // Requires: the device is current. Null: there are no kernels for it. Kernels are loaded only now, because the driver
+  // may wait for the device to load them, and copies need none.
   Comparer* comparer() {
     const std::lock_guard lock(mutex_);
     if (comparer_ == nullptr) comparer_ = std::make_unique<Comparer>(device);
@@ -232,8 +234,8 @@ class MemoryGpu {
   }
 
  private:
-  // The largest copy that goes into the default stream itself. To let one's own stream wait for that takes longer, and
-  // it holds up nothing for long.
+  // The largest copy that goes into the default stream itself. A wait of our own stream for the default one would take
+  // longer, and so small a copy delays the default stream only a little.
   static constexpr std::size_t kSmallCopy = std::size_t{64} << 10;
 
   std::unique_ptr<GpuEvent> take_event() {
@@ -255,7 +257,7 @@ class MemoryGpu {
     ended.record(stream);
   }
 
-  // The driver does not know memory that it did not allocate: that is the host's.
+  // Memory that the driver did not allocate is host memory: the driver does not know it.
   bool is_on_device(const void* memory) const {
     unsigned type = 0;
     const CUresult found = device.cuda().PointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
@@ -263,7 +265,8 @@ class MemoryGpu {
     return found == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE;
   }
 
-  // The caller's stream; else `own`, after what the device's default stream has been given so far. Requires: locked.
+  // The caller's stream; without one `own`, after the work that the device's default stream has so far. Requires:
+  // locked.
   CUstream ordered(Stream stream, const GpuStream& own) {
     if (stream.handle != nullptr) return static_cast<CUstream>(stream.handle);
     before_->record(CU_STREAM_LEGACY);
@@ -271,12 +274,12 @@ class MemoryGpu {
     return own.get();
   }
 
-  std::mutex mutex_;  // guards what follows, and the pair: the event is recorded and waited for before another thread
-                      // records it
+  std::mutex mutex_;  // guards what follows; before_ is recorded and waited for under one lock, so that no other
+                      // thread records it in between
   std::unique_ptr<Comparer> comparer_;              // null until it is asked for
   std::unique_ptr<GpuStream> to_device_, to_host_;  // comparisons run in to_host_
   std::unique_ptr<GpuEvent> before_;
-  std::vector<std::unique_ptr<GpuEvent>> idle_;  // of copies, which may go on
+  std::vector<std::unique_ptr<GpuEvent>> idle_;  // for copies; the earlier copy of one may still run
 };
 
 class CudaCopy final : public DeviceCopy {
@@ -288,11 +291,11 @@ class CudaCopy final : public DeviceCopy {
   }
 
  private:
-  const std::shared_ptr<MemoryGpu> gpu_;  // shared: a copy may be looked at to the end of the process
+  const std::shared_ptr<MemoryGpu> gpu_;  // shared: done() may be called until the process ends
   MemoryGpu::Ended ended_;
 };
 
-// Memory of a device, or page-locked, that goes back within the device's context.
+// Memory of a device, or page-locked host memory, which is freed within the device's context.
 template <class Memory>
 std::shared_ptr<void> make_memory(std::shared_ptr<MemoryGpu> gpu, std::size_t bytes) {
   const GpuDevice::Scope scope(gpu->device);
@@ -401,7 +404,7 @@ class CudaMemory final : public DeviceMemory {
     return std::make_unique<CudaTimer>(std::shared_ptr<const GpuDevice>(on, &on->device));
   }
 
-  // A device that nobody uses otherwise is not kept started for it.
+  // Uses a GpuDevice of its own, which does not keep the device started after this call.
   void synchronize(int device, WaitContext& wait) override {
     require(device);
     const GpuDevice asked(cuda_, device);

@@ -15,17 +15,18 @@
 namespace col::nccl_backend {
 namespace {
 
-// How long the last rank to destroy a group may take: beyond that, the others have gone for a reason.
+// How long an end in good order waits for the other ranks to destroy the group, too. If they take longer, they have
+// failed.
 constexpr Duration kFarewell = std::chrono::seconds(2);
-// How long NCCL may take to revoke what runs on the GPUs of this rank, all in all. It waits for threads of its own that
-// look every half second whether they are to end; the other ranks learn of an error after that.
+// How long NCCL may take to revoke what runs on the GPUs of this rank, all in all. NCCL waits for its own threads,
+// which look every half second whether they should end. The other ranks hear of an error only after the revoke.
 constexpr Duration kRevocation = std::chrono::seconds(3);
 
 constexpr int kDefaultRevoke = 0;  // as ncclCommRevoke() calls its flags
 
 using All = std::span<Communicator* const>;
 
-// True if all that the GPU was given comes to its end, and where the driver does not tell.
+// True if all work of the GPU ends before the deadline of `wait`; also true if the driver cannot tell.
 bool comes_to_rest(const GpuDevice& device, WaitContext& wait) noexcept {
   try {
     const GpuDevice::Scope scope(device);
@@ -41,8 +42,8 @@ bool comes_to_rest(const GpuDevice& device, WaitContext& wait) noexcept {
 
 }  // namespace
 
-// A communicator as a thread has it that ends it. That thread may outlast the Communicator: NCCL's calls may wait
-// without end, for graphs that are still there, and for a GPU that does not answer.
+// The parts of a communicator that a thread needs to end it. That thread may outlive the Communicator: NCCL's calls may
+// wait for ever, for graphs that still exist, and for a GPU that does not answer.
 struct Communicator::Part {
   explicit Part(Communicator& of) : comm(of.comm_), used(of.used_), name(of.name_) {
     try {
@@ -62,14 +63,14 @@ struct Communicator::Part {
   }
 
   ncclComm_t comm;
-  std::unique_ptr<GpuDevice> device;        // a reference of its own; null if it cannot be had any more
+  std::unique_ptr<GpuDevice> device;        // a reference of its own; null if the driver gives none any more
   std::shared_ptr<const void> used;         // shared: see Communicator::used_
   std::shared_ptr<const std::string> name;  // shared: see Communicator::name_
   ncclResult_t result = ncclSuccess;
 };
 
-// One of NCCL's calls that end communicators, made for each of them, as one group, in which NCCL lets none wait for the
-// others. A thread of its own makes it, and keeps what it needs if it goes on.
+// One of NCCL's calls that end communicators, made for several of them as one NCCL group, so that none waits for the
+// others. A thread of its own makes the call, and keeps the parts that it needs if it takes long.
 class Communicator::Call {
  public:
   template <class Function>
@@ -85,7 +86,7 @@ class Communicator::Call {
   }
 
   const std::vector<Communicator*>& communicators() const { return communicators_; }
-  // Waits for its end. False: it goes on.
+  // Waits for the end of the call. False: it goes on.
   bool ends_within(Duration limit) {
     if (communicators_.empty()) return true;
     if (end_.wait_for(limit) != std::future_status::ready) return false;
@@ -99,8 +100,8 @@ class Communicator::Call {
   std::future<void> end_;
 };
 
-// In the blocking form, a finalize waits for graphs, and keeps a revoke and an abort out meanwhile. One that has graphs
-// is left out of it if its GPU does not come to rest: a graph may wait there for a rank that has failed.
+// In the blocking form, a finalize waits for graphs, and a revoke or an abort cannot begin meanwhile. So a communicator
+// with graphs is not finalized if its GPU does not come to rest: a graph may wait there for a rank that has failed.
 std::vector<Communicator*> Communicator::begin_end(All all, WaitContext& wait) noexcept {
   std::vector<Communicator*> some;
   for (Communicator* const one : all) {
@@ -119,13 +120,13 @@ std::vector<Communicator*> Communicator::begin_end(All all, WaitContext& wait) n
   return some;
 }
 
-// One that is not connected is aborted.
+// Leaves out communicators that are not connected: those are aborted.
 std::vector<Communicator*> Communicator::begin_revoke(All all, const Deadline& until) noexcept {
   std::vector<Communicator*> some;
   for (Communicator* const one : all) {
     if (one->comm_ != nullptr && std::exchange(one->connected_, false)) some.push_back(one);
   }
-  // Each by itself, as NCCL does not revoke in groups; and all at once, as any may take all of the time.
+  // Each in its own call, as NCCL does not revoke in groups; all at the same time, as one may take all of the time.
   std::vector<std::unique_ptr<Call>> calls;
   for (Communicator* const one : some) {
     calls.push_back(std::make_unique<Call>(
@@ -140,18 +141,19 @@ std::vector<Communicator*> Communicator::begin_revoke(All all, const Deadline& u
 void Communicator::await_end(WaitContext& wait) noexcept {
   if (comm_ == nullptr) return;
   try {
-    // In a group, it succeeds before it has begun. In the blocking form, it has been done, and what was inside comes
-    // out.
+    // In an NCCL group, the call reports success before it has begun. In the blocking form, the call has been made, and
+    // a thread that was inside NCCL comes out.
     if (launcher_ == nullptr && ending_ == ncclSuccess) ending_ = ncclInProgress;
     for (PollPause pause; is_inside() || ending_ == ncclInProgress; pause(wait)) {
       if (ending_ == ncclInProgress) ending_ = state();
     }
     ended_ = ending_ == ncclSuccess;
-  } catch (const std::exception&) {  // nobody is told: the group has ended
+  } catch (const std::exception&) {  // nobody needs to hear it: the group has ended
   }
 }
 
-// With what NCCL has pointers to. A thread that is inside aborts it when it comes out after all: nobody else uses it.
+// Leaves the communicator to itself, with the memory that NCCL has pointers to. If a thread is inside NCCL, it aborts
+// the communicator when it comes out: nobody else uses it then.
 void Communicator::leave() noexcept {
   if (is_inside() && !has_graphs_) leave_to_thread(made_);
   comm_ = nullptr;
@@ -171,7 +173,8 @@ void Communicator::leave_to_thread(const std::shared_ptr<Made>& made) noexcept {
   }
 }
 
-// NCCL's last call for each of them. It would free what a thread uses that is still inside.
+// Makes NCCL's last call for each of them, except where a thread is still inside: the call would free memory that it
+// uses.
 void finish(All all, Communicator::Last last) noexcept {
   std::vector<Communicator*> some;
   for (Communicator* const one : all) {
@@ -184,12 +187,12 @@ void finish(All all, Communicator::Last last) noexcept {
   for (Communicator* const one : some) {
     one->comm_ = nullptr;
     one->made_.reset();
-    one->used_.reset();  // the thread has it, too
+    one->used_.reset();  // the thread that makes the call has it, too
     one->is_left_ = !ended;
   }
 }
 
-// If they have ended. Each by itself: only what has not ended waits for others.
+// Destroys those that have ended, one by one: a communicator that has ended does not wait for others.
 void destroy_all(All all) noexcept {
   for (Communicator* const communicator : all) {
     if (communicator->ended_) finish({&communicator, 1}, &NcclLibrary::CommDestroy);
@@ -207,9 +210,9 @@ bool end_all(All all, const Communicator* spared) noexcept {
   return std::none_of(all.begin(), all.end(), [](const Communicator* one) { return one->is_left_; });
 }
 
-// Each is revoked in the background, and so none of them waits for the next. Once NCCL has accepted that, it frees the
-// communicator in an abort as well as in its end without a look at its graphs, which read from it when they are
-// destroyed.
+// Each is revoked in the background, so none waits for the next. Once NCCL has accepted a revoke, a later abort or
+// destroy frees the communicator without looking at its graphs. These read from it when the program destroys them, so a
+// communicator with graphs is left to itself.
 void revoke_all(All all) noexcept {
   if (all.empty() || all.front()->nccl().CommRevoke == nullptr) return;
   const Deadline until = Deadline::after(kRevocation);

@@ -9,7 +9,7 @@
 
 namespace col::nccl_backend {
 
-// In a forked child, or when the driver is shutting down, the event is left behind.
+// In a forked child, or when the driver is shutting down, release_on() does not free the event.
 std::shared_ptr<GpuEvent> make_shared_event(std::shared_ptr<const GpuDevice> device) {
   auto event = std::make_unique<GpuEvent>(device->cuda());
   return {event.release(), [device = std::move(device)](GpuEvent* last) {
@@ -18,7 +18,7 @@ std::shared_ptr<GpuEvent> make_shared_event(std::shared_ptr<const GpuDevice> dev
           }};
 }
 
-// What the driver would refuse, it refuses only after it has spoiled the capture.
+// Checks first what the driver would refuse: the driver refuses it only after it has spoiled the capture.
 void GpuEnd::hold_up(Stream stream) const {
   const GpuDevice::Scope scope(*device_);
   const bool by_default = is_default(stream);
@@ -39,7 +39,7 @@ void GpuEnd::hold_up(Stream stream) const {
   const CudaDriver& cuda = device_->cuda();
   const CUresult result =
       cuda.StreamWaitEvent(static_cast<CUstream>(stream.handle), event_->get(), CU_EVENT_WAIT_DEFAULT);
-  // The documented answer, and that of the driver 580.159.
+  // The first is the documented answer, the second that of driver 580.159.
   if (is_captured_ && (result == CUDA_ERROR_CAPTURED_EVENT || result == CUDA_ERROR_INVALID_VALUE))
     throw Error(
         ErrorCode::invalid_argument,

@@ -29,7 +29,7 @@ struct MultiGpuCall {
   std::vector<std::size_t> list_lengths = {};  // with lists: the length of each list
   int root_tensor = 0;
 
-  // The tensors of which each GPU has one; so their number is the number of GPUs.
+  // tensors(): the side with one tensor for each GPU. blocks(): the side with the blocks; empty if the call has none.
   std::vector<ConstTensorView> tensors() const;
   std::vector<ConstTensorView> blocks() const;
 };
@@ -55,7 +55,7 @@ std::vector<int> devices_of(const MultiGpuCall& call);
 // match.
 std::string describe(const MultiGpuCall& call, const Options& options, std::uint64_t connections);
 
-// Runs them. Both functions block.
+// Runs these calls and messages. Both functions block.
 class MultiGpu {
  public:
   MultiGpu(Core& core, const Lanes& lanes, Flight& flight, Access& access, Starter& starter)
@@ -77,7 +77,7 @@ class MultiGpu {
   Flight& flight_;
   Access& access_;
   Starter& starter_;
-  std::map<std::pair<int, int>, std::uint64_t> sent_;  // by (source, destination): messages so far
+  std::map<std::pair<int, int>, std::uint64_t> sent_;  // messages so far, by (source, destination)
 };
 
 }  // namespace col::group

@@ -1,10 +1,10 @@
-// The control page that the ranks of a host share, when they have nothing in common but a store.
+// The control page of a host's ranks, when the ranks of the job share only a store.
 //
-//   the first rank of the host   makes it, and writes where it is, until all have it: page/<rank>/<meeting>
+//   the first rank of the host   makes it, and has its place in key page/<rank>/<meeting> until all have opened it
 //   the others of that host      open it, and say so in the page
 //
 // The page is a file without a name: a rank opens it as a descriptor of the rank that made it. So nothing is left
-// behind, in whatever way the ranks end. Each keeps its descriptor, by which coljob finds the page.
+// behind, in whatever way the ranks end. Each rank keeps its descriptor open: by it, coljob finds the page.
 #pragma once
 
 #include <memory>

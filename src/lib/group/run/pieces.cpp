@@ -10,16 +10,16 @@
 namespace col::group {
 namespace {
 
-// How many are in flight: one is copied in, one is moved, one is copied back.
+// Pieces in flight: one is copied in, one is moved, one is copied back.
 constexpr std::size_t kInFlight = 3;
 
-// Whether each element of the result comes from the elements at its own place.
+// True if each element of the result comes from the input elements with the same index.
 bool is_by_element(Collective collective) {
   const CollectiveRow& row = row_of(collective);
   return row.out == Extent::vector && !row.is_message;
 }
 
-// What a rank does not use stays out: nobody has looked at it.
+// Empty for a view that this rank does not use, because no check has looked at it.
 template <class View>
 View part_of(View view, std::size_t first, std::size_t count, std::size_t whole) {
   if (view.count != whole || view.data == nullptr) return {nullptr, 0, view.dtype};
@@ -28,8 +28,8 @@ View part_of(View view, std::size_t first, std::size_t count, std::size_t whole)
 
 }  // namespace
 
-// 0: the call goes in one piece. It depends only on what all ranks know: a rank with its buffers on the host takes part
-// in the pieces of ranks with buffers on GPUs.
+// Returns 0 if the call goes in one piece. The result depends only on what all ranks know: a rank with its buffers on
+// the host takes part in the pieces of ranks with buffers on GPUs.
 std::size_t Collectives::elements_of_piece(const Lane& lane, const Request& request, const Options& options) const {
   if (!lanes_.may_stage() || lane.channel == nullptr || lane.device.type != Device::Type::cpu) return 0;
   if (!is_by_element(request.collective) || options.compress || request.order == Order::tree) return 0;
@@ -49,7 +49,7 @@ void Collectives::run_in_pieces(Lane& lane, const Request& request, const Option
     in_flight.pop_front();
     flight_.await_part(*first, deadline);
   };
-  std::deque<PendingPtr> begun;  // of a backend's own collective: those that run when their turn has come
+  std::deque<PendingPtr> begun;  // pieces of a backend's own collective, which run one after another
   const auto run_first = [&] {
     const PendingPtr first = begun.front();
     begun.pop_front();
@@ -78,7 +78,8 @@ void Collectives::run_in_pieces(Lane& lane, const Request& request, const Option
   if (core_.record() != nullptr && flight_.active().empty()) core_.record()->end(core_.name());
 }
 
-// The first one is refused as any call is. With others under way, on all ranks, the call cannot be taken back.
+// An error of the first piece refuses the call, as any call. Later, other pieces are under way on all ranks, and the
+// call cannot be taken back: an error breaks the group.
 PendingPtr Collectives::begin_piece(Lane& lane, Request&& request, const Options& options, Piece piece) {
   try {
     core_.check_name(options.group);
@@ -103,7 +104,7 @@ void Collectives::fetch_ahead(Pending& pending) {
   }
 }
 
-// As Starter::end(), but that what comes back is copied while the next piece runs.
+// As Starter::end(), except that the result is copied back while the next piece runs.
 void Collectives::run_piece(const PendingPtr& piece, const Deadline& deadline) {
   Diagnosis diagnosis = piece->diagnose(core_.surroundings());
   WaitContext wait = core_.waiting(deadline, &diagnosis);

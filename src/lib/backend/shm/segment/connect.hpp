@@ -1,4 +1,4 @@
-// How the ranks of a group map the same memory.
+// Connecting over shared memory: the ranks of a group map the same segment.
 #pragma once
 
 #include <cstdint>
@@ -26,21 +26,21 @@ class LocalSegments {
   std::map<std::uint64_t, std::weak_ptr<Segment>> segments_;
 };
 
-// Where the memory comes from. Tests use other values.
+// The places where the memory comes from. Tests use other values.
 struct Places {
   bool use_memfd = true;
   std::string processes = "/proc";
   std::string files = "/dev/shm";
 };
 
-// Decides by what the ranks of a segment choose. Called on rank 0, while the others wait, with the number of processors
-// that they have together.
+// Decides the tuning by which the ranks of a segment choose their methods. Rank 0 calls it, while the others wait, with
+// the number of processors that they have together.
 using Tuner = std::function<Tuning(const Segment& segment, int processors)>;
 
 // Blocking; see BackendFactory::connect(). Rank 0 makes the memory without a name (memfd), and the others open it as
 // /proc/<pid>/fd/<n>. So nothing is left behind, whichever process is killed. If one rank cannot open it (another pid
-// namespace, a hidden /proc), it is a file with a name that nobody can guess. This file is removed as soon as all ranks
-// have mapped it.
+// namespace, a hidden /proc), the memory is a file with a name that nobody can guess. Rank 0 removes this file as soon
+// as all ranks have mapped it.
 std::shared_ptr<Segment> connect_segment(const ConnectRequest& request, WaitContext& wait, LocalSegments& local,
                                          const Places& places, const Tuner& tuner);
 
