@@ -13,7 +13,7 @@
 //
 // Rules
 // -----
-// Calls in a scope. It collects the i-forms of collectives, and Group::start(). Each returns its Work, which can be
+// Collected calls. A scope collects the i-forms of collectives, and Group::start(). Each returns its Work, which can be
 // waited for once the scope has ended; before, wait() (also with a stream), test() and then() throw invalid_argument.
 // Their arguments are checked at once: a call that throws is not collected, and the scope goes on. All calls of a scope
 // name the same Options::stream, or none. While the scope is open, other calls on the group throw invalid_argument:

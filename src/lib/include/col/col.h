@@ -31,10 +31,10 @@
  *
  * Versions. Within a major version, numbers keep their meaning, structs only grow at the end, and functions stay.
  *
- * Handles. A function that makes a handle gives it to the caller, who frees it with the function of its type. That
- * ignores NULL. Handles may be freed in any order: each stays valid until it is freed itself.
+ * Handles. A function that makes a handle gives it to the caller, who frees it with the free function of its type,
+ * which ignores NULL. Handles may be freed in any order: each stays valid until it is freed itself.
  *
- * Text. Text is UTF-8 and ends with a zero byte. The library copies what it is given and keeps. Text that a function
+ * Text. Text is UTF-8 and ends with a zero byte. The library copies the text that it keeps. Text that a function
  * returns as const char* belongs to its handle, or is valid for ever.
  *
  * Time. Times are in nanoseconds. Zero means the default, and a negative time is invalid_argument.
@@ -297,7 +297,7 @@ COL_API int32_t col_group_size(const col_group* group);
 COL_API const char* col_group_name(const col_group* group);
 /* "shm", "hosts", "hosts_ucx", "gloo", "ucx", "nccl", or "self" for a world of one rank on the CPU. */
 COL_API const char* col_group_backend(const col_group* group);
-/* The timeout of its calls. */
+/* The timeout of the group's calls, in nanoseconds. */
 COL_API int64_t col_group_timeout(const col_group* group);
 /* The memory that the group moves without extra copies, and that col_alloc() gives. */
 COL_API int32_t col_group_device(const col_group* group, int32_t* type, int32_t* index, col_error** error);
@@ -395,9 +395,9 @@ typedef struct col_tensor {
   uint32_t reserved;
 } col_tensor;
 
-/* result[i] = left[i] op right[i] for i below count. `result` may be the same memory as `left` or `right`. It must not
- * use the group, nor leave by longjmp or an exception. Any thread that is inside a call of the library may call it,
- * also a thread of the library. */
+/* result[i] = left[i] op right[i] for i below count. `result` may be the same memory as `left` or `right`. The function
+ * must not use the group, nor leave by longjmp or an exception. Any thread that is inside a call of the library may
+ * call it, also a thread of the library. */
 typedef void (*col_op_function)(const void* left, const void* right, void* result, size_t count, uint32_t dtype,
                                 void* user);
 
@@ -491,7 +491,7 @@ COL_API int32_t col_prepared_start(col_prepared* prepared, col_error** error);
 COL_API int32_t col_prepared_wait(col_prepared* prepared, col_error** error);
 COL_API int32_t col_prepared_wait_for(col_prepared* prepared, int64_t timeout_ns, int32_t* ended, col_error** error);
 COL_API int32_t col_prepared_test(col_prepared* prepared, int32_t* ended, col_error** error);
-/* Frees it. A call in progress goes on, as after col_work_free(). NULL does nothing. */
+/* Frees the handle. A call in progress goes on, as after col_work_free(). NULL does nothing. */
 COL_API void col_prepared_free(col_prepared* prepared);
 
 /* ---- Messages ---------------------------------------------------------------------------------------------------- */
@@ -506,7 +506,7 @@ COL_API int32_t col_recv(col_group* group, const col_tensor* data, int32_t sourc
 /* The first message with this tag from any rank. `source` gets the sender's rank; it may be NULL. */
 COL_API int32_t col_recv_any(col_group* group, const col_tensor* data, const col_options* options, int32_t* source,
                              col_error** error);
-/* Both at once: ranks in a ring that all call it do not deadlock. The two buffers must not overlap. */
+/* Sends and receives at once: ranks in a ring that all call it do not deadlock. The two buffers must not overlap. */
 COL_API int32_t col_sendrecv(col_group* group, const col_tensor* send, int32_t destination, const col_tensor* recv,
                              int32_t source, const col_options* options, col_error** error);
 
@@ -573,8 +573,8 @@ COL_API void col_work_free(col_work* work);
  * the options. Errors: resource on all ranks if one has no room, after which the group stays usable; mismatch.
  * <col/memory.hpp> says when it pays. */
 COL_API int32_t col_alloc(col_group* group, size_t bytes, const col_options* options, void** memory, col_error** error);
-/* Frees it. Not collective, does not block; also after the end of the group. Ignores NULL. invalid_argument, and
- * nothing freed, if it does not come from col_alloc(), or if an operation uses it. */
+/* Frees memory of col_alloc(), also after the end of the group. Not collective, does not block. Ignores NULL.
+ * invalid_argument, and nothing freed, if it does not come from col_alloc(), or if an operation uses it. */
 COL_API int32_t col_free(void* memory, col_error** error);
 
 /* ---- Insight ----------------------------------------------------------------------------------------------------- */

@@ -29,7 +29,7 @@ struct COL_EXPORT GroupSpec {
   // - hosts, if ranks are on several hosts and two of them share one
   // - gloo
   Backend backend = Backend::automatic;
-  std::string backend_name = {};  // a backend added with register_backend(); it wins over `backend`
+  std::string backend_name = {};  // a backend by its name ("ucx", or one of register_backend()); wins over `backend`
   Duration timeout = {};          // for making the group, and for its calls; zero: the context's
   // The group's work on GPUs runs in streams of the highest priority that the device has, so that it gets ahead of the
   // program's kernels. torch's NCCL options have a flag of the same name. A call in a caller's stream that is being

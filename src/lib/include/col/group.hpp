@@ -26,8 +26,8 @@
 //   insight          explain(), algorithms(), annotate(), record_trace(), trace()
 //   several GPUs     allreduce_multigpu, ...: see <col/multi_gpu.hpp>
 //
-// The same calls exist as free functions with the names of ray.util.collective. They find the group by its name in the
-// current Context.
+// Many of these calls also exist as free functions, with the names of ray.util.collective. They find the group by its
+// name in the current Context.
 //
 // Rules that hold for all calls
 // -----------------------------
@@ -43,7 +43,7 @@
 // belong to the operation until it has ended. Meanwhile the program may read an input, and may do nothing else with the
 // buffers. Any number of operations may be in flight, and ranks may wait for them in different orders.
 //
-// Errors. Every call throws col::Error. There are two kinds:
+// Errors. A call that fails throws col::Error. There are two kinds:
 // - invalid_argument, not_initialized, unavailable: thrown before any data moves. The group stays usable.
 // - mismatch, timeout, peer_lost, aborted, resource, io, internal: these break the group. Outputs then hold unspecified
 //   values, and inputs are intact. Every later call throws aborted and names the first cause. Destroy the group and

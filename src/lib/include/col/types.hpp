@@ -147,7 +147,7 @@ constexpr DType dtype_of() noexcept {
 
 // ---- Reduction operators --------------------------------------------------------------------------------------------
 
-enum class ReduceOp : std::uint8_t { sum, product, min, max, avg, band, bor, bxor };
+enum class ReduceOp : std::uint8_t { sum, product, min, max, avg, band, bor, bxor };  // band, bor, bxor: bitwise
 inline constexpr int kReduceOpCount = 8;
 
 COL_EXPORT std::string_view to_string(ReduceOp op) noexcept;
@@ -215,6 +215,7 @@ COL_EXPORT std::string_view to_string(Order order) noexcept;
 
 // ---- Devices and backends -------------------------------------------------------------------------------------------
 
+// The backends. "ucx" and "hosts_ucx" have no number here: name them in GroupSpec::backend_name or COL_BACKEND.
 enum class Backend : std::uint8_t { automatic, shm, gloo, nccl, hosts };
 
 COL_EXPORT std::string_view to_string(Backend backend) noexcept;
@@ -224,7 +225,7 @@ COL_EXPORT Backend backend_from_string(std::string_view name);
 struct Device {
   enum class Type : std::uint8_t { cpu, cuda };
   Type type = Type::cpu;
-  int index = 0;
+  int index = 0;  // of a GPU: the number that this process gives it
   bool operator==(const Device&) const = default;
 };
 
