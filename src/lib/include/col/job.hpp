@@ -84,7 +84,7 @@ struct CallDetails {
 
 // The names that belong to the numbers in CallDetails. Each may be empty.
 struct CallNames {
-  std::string reduction;  // "sum"; "other": a user's, or a premultiplied sum
+  std::string reduction;  // "sum"; "other": a user's operator, or premul_sum
   std::string algorithm;  // cut at 31 bytes
   std::string label;      // the text of Group::annotate(); cut at 47 bytes
 };
