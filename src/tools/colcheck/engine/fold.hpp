@@ -30,6 +30,25 @@ T left_fold(const Reduction& call, const PerRank<T>& inputs, std::size_t i, int 
   return static_cast<T>(tools::partial_fold<T>(call.ops, size, 0, ranks, input, steps));
 }
 
+// ---- In the tree's order -------------------------------------------------------------------------------------------
+
+// Element i of the tree over all contributions, of which each has an operator: neighbours are combined level by level,
+// and an odd last one goes up as it is.
+template <class T, class S = tools::Steps>
+T tree_fold(const std::vector<Op>& ops, const PerRank<T>& contributions, std::size_t i, const S& steps = {}) {
+  std::vector<Partial<T>> level;
+  for (std::size_t v = 0; v < contributions.size(); ++v)
+    level.push_back(steps.contribution(ops[v], contributions[v][i]));
+  while (level.size() > 1) {
+    std::size_t above = 0;
+    for (std::size_t v = 0; v < level.size(); v += 2)
+      level[above++] =
+          v + 1 < level.size() ? steps.template combined<T>(ops.front(), level[v], level[v + 1]) : level[v];
+    level.resize(above);
+  }
+  return static_cast<T>(steps.template averaged<T>(ops.front(), level.front(), static_cast<int>(contributions.size())));
+}
+
 // ---- In any order ---------------------------------------------------------------------------------------------------
 
 template <class T>

@@ -27,6 +27,7 @@ extern const Property kRounding;
 extern const Property kSameBits;
 extern const Property kRepeatable;
 extern const Property kRankOrder;
+extern const Property kAnyRanks;
 extern const Property kSpecialValues;
 extern const Property kWrap;
 extern const Property kHalfSums;

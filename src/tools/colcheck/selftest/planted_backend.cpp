@@ -86,6 +86,10 @@ constexpr PlantedBug kBugs[] = {
      "of two receives with one tag, the later one gets the first message",
      {"messages"},
      {""}},
+    {Bug::tree_over_ranks,
+     "tree_over_ranks",
+     "in the tree's order, each rank's contributions are combined first, and then those of the ranks",
+     {"any_ranks"}},
     {Bug::leaks_descriptors, "leaks_descriptors", "a descriptor stays open for each group", {"churn"}, {""}},
 };
 

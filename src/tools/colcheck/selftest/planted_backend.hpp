@@ -39,6 +39,7 @@ enum class Bug : std::uint8_t {
   barrier_does_nothing,
   swaps_equal_tags,
   leaks_descriptors,
+  tree_over_ranks,
 };
 
 // The name of the algorithm that has most of them.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 namespace col::colcheck {
@@ -14,7 +15,9 @@ constexpr int kFirstMessage = static_cast<int>(Collective::send);  // of the enu
 constexpr auto entries() {
   std::array<NativeEntry, kFirstMessage> all{};
   for (int c = 0; c < kFirstMessage; ++c)
-    all[static_cast<std::size_t>(c)] = {static_cast<Collective>(c), kPlantedAlgorithm};
+    all[static_cast<std::size_t>(c)] = {.collective = static_cast<Collective>(c),
+                                        .name = kPlantedAlgorithm,
+                                        .keeps_tree = [](std::span<const std::size_t>) noexcept { return true; }};
   return all;
 }
 constexpr std::array kEntries = entries();
@@ -112,12 +115,16 @@ Ticket PlantedChannel::start_native(const col::Request& given, WaitContext& wait
   if (has(Bug::wrong_root) && other_root && size_ > 2) request.root = (request.root + 1) % size_;
 
   const bool reduces = row_of(request.collective).reduces();
-  const Arithmetic arithmetic(bug_, request.op, dtype_of(request), size_);
+  const bool is_tree = request.order == Order::tree;
+  const auto total = std::reduce(request.shares.begin(), request.shares.end());
+  const Arithmetic arithmetic(bug_, request.op, dtype_of(request), is_tree ? static_cast<int>(total) : size_);
   const Traffic traffic = traffic_of(request, rank_, size_);
   if (has(Bug::output_cleared_first)) clear_output(request, traffic);
   stage(request, traffic, arithmetic);
   exchange(request, traffic, reduces ? arithmetic.working_type() : dtype_of(request), wait);
-  if (reduces && !order_.empty())
+  if (is_tree)
+    write(request.out, 0, arithmetic.result(folded_in_tree(arithmetic, request.shares, request.out.count)));
+  else if (reduces && !order_.empty())
     write(request.out, 0, arithmetic.result(folded(arithmetic, traffic.from[index(order_.front())]->count)));
   else if (!reduces)
     write_blocks(request, traffic);
@@ -210,6 +217,34 @@ Bytes PlantedChannel::folded(const Arithmetic& arithmetic, std::size_t count) co
                        has(Bug::wrong_remainder_block) && is_last ? count - remainder : count);
   }
   return total;
+}
+
+// Level by level.
+Bytes PlantedChannel::tree_of(const Arithmetic& arithmetic, std::vector<Bytes> level, std::size_t count) {
+  while (level.size() > 1) {
+    std::vector<Bytes> above;
+    for (std::size_t i = 0; i < level.size(); i += 2) {
+      if (i + 1 < level.size()) arithmetic.combine(level[i], level[i + 1], count);
+      above.push_back(std::move(level[i]));
+    }
+    level = std::move(above);
+  }
+  return std::move(level.front());
+}
+
+// The mistake: a tree of the ranks, in place of one of what they give.
+Bytes PlantedChannel::folded_in_tree(const Arithmetic& arithmetic, std::span<const std::size_t> shares,
+                                     std::size_t count) const {
+  const auto bytes = static_cast<std::ptrdiff_t>(count * size_of(arithmetic.working_type()));
+  std::vector<Bytes> all;
+  for (int r = 0; r < size_; ++r) {
+    std::vector<Bytes> own;
+    auto next = incoming_[index(r)].begin();
+    for (std::size_t i = 0; i < shares[index(r)]; ++i, next += bytes) own.emplace_back(next, next + bytes);
+    if (has(Bug::tree_over_ranks) && !own.empty()) own = {tree_of(arithmetic, own, count)};
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return tree_of(arithmetic, std::move(all), count);
 }
 
 void PlantedChannel::write_blocks(const col::Request& request, const Traffic& traffic) const {

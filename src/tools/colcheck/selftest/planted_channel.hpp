@@ -98,6 +98,8 @@ class PlantedChannel final : public Channel {
   void exchange(const col::Request& request, const Traffic& traffic, DType dtype, WaitContext& wait);
   const Bytes& own_block(DType dtype, Op::Kind kind);
   Bytes folded(const Arithmetic& arithmetic, std::size_t count) const;
+  Bytes folded_in_tree(const Arithmetic& arithmetic, std::span<const std::size_t> shares, std::size_t count) const;
+  static Bytes tree_of(const Arithmetic& arithmetic, std::vector<Bytes> level, std::size_t count);
   void write_blocks(const col::Request& request, const Traffic& traffic) const;
   void write(TensorView output, std::size_t offset, const Bytes& block) const;
   void harm_buffers(const col::Request& request, int root) const;
