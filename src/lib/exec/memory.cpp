@@ -8,6 +8,7 @@
 
 #include "core/kernels/mixed.hpp"
 #include "core/kernels/reduce.hpp"
+#include "core/kernels/usual_floats.hpp"
 
 namespace col::exec {
 namespace {
@@ -35,6 +36,7 @@ bool overlap(const Extent& a, const Extent& b) noexcept {
 
 void Memory::prepare(const Plan& plan, const Operands& operands) {
   operands_ = operands;
+  is_tree_ = plan.contributions != 0;
   divisor_ = plan.contributions != 0 ? plan.contributions : static_cast<std::size_t>(operands.ranks);
   wide_type_ = operands.widens ? core::accumulation_type(operands.dtype) : operands.dtype;
   grow(scratch_, scratch_bytes_, plan.scratch * size_of(operands.dtype));
@@ -76,6 +78,7 @@ void Memory::run(const Step& step) const {
   const bool to_wide = is_wide(step.to.buffer);
   const bool left_wide = is_wide(step.left.buffer);
   const std::size_t count = step.to.count;
+  const core::UsualFloats floats(is_tree_);
   switch (step.kind) {
     case Step::Kind::reduce:
       return core::reduce_mixed(operands_.op, operands_.dtype, left_wide, left, is_wide(step.right.buffer),

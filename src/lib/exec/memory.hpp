@@ -48,6 +48,7 @@ class Memory {
   Operands operands_;
   DType wide_type_ = DType::uint8;
   std::size_t divisor_ = 1;
+  bool is_tree_ = false;  // the bits must not depend on what this thread does with floats
   std::unique_ptr<std::byte[]> scratch_, wide_;
   std::size_t scratch_bytes_ = 0, wide_bytes_ = 0;
 };

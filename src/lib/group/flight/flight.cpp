@@ -14,6 +14,7 @@
 #include "core/job/background.hpp"
 #include "core/job/record_words.hpp"
 #include "core/kernels/mixed.hpp"
+#include "core/kernels/usual_floats.hpp"
 #include "core/log.hpp"
 #include "core/mapping.hpp"
 #include "group/call/checks.hpp"
@@ -129,6 +130,7 @@ void Flight::scale(const Request& request, const Decision& decision, std::unique
     scaled.reset(new std::byte[bytes]);
     room = bytes;
   }
+  const core::UsualFloats floats(request.order == Order::tree);
   core::premultiply_to(request.op.scale(), request.in.dtype, request.in.data, decision.wide_input, scaled.get(),
                        request.in.count);
   operands.input = scaled.get();

@@ -7,6 +7,7 @@
 #include "core/kernels/reduce.hpp"
 #include "core/kernels/to_others.hpp"
 #include "core/kernels/tree_fold.hpp"
+#include "core/kernels/usual_floats.hpp"
 
 namespace col::shm_backend {
 namespace {
@@ -47,7 +48,8 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
       units_(row_.reduces() ? 1 : col::size_of(dtype_of(request, rank))),
       scaled_(folds(form) && request.op.kind() == Op::Kind::premul_sum),
       wide_(scaled_ && core::accumulation_type(dtype_) != dtype_),
-      in_tree_(request.order == Order::tree && !core::is_left_fold(static_cast<std::size_t>(size))),
+      is_tree_(request.order == Order::tree),
+      by_tree_(is_tree_ && !core::is_left_fold(static_cast<std::size_t>(size))),
       own_in_slot_(scaled_ || form == Form::fold_all),
       by_blocks_(row_.in == Extent::blocks),
       in_size_(wide_ ? col::size_of(core::accumulation_type(dtype_)) : col::size_of(dtype_)),
@@ -61,8 +63,8 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
     if (!is_cut && !row_.has_counts()) simple_bytes_ = length_ * size_of_;
     if (form == Form::fold_all && simple_bytes_ <= kPartBytes) kept_bytes_ = simple_bytes_;
     if (simple_bytes_ <= kInlineBytes && stores == core::Stores::cached) few_bytes_ = simple_bytes_;
-    if (few_bytes_ != 0 && folds(form) && form != Form::fold_lower && !in_tree_)
-      few_fold_ = core::few_fold(request.op, dtype_, static_cast<std::size_t>(size));
+    if (few_bytes_ != 0 && folds(form) && form != Form::fold_lower && !by_tree_)
+      (is_tree_ ? few_in_tree_ : few_fold_) = core::few_fold(request.op, dtype_, static_cast<std::size_t>(size));
     part_ = std::bit_ceil(slot_bytes());
     return;
   }
@@ -121,10 +123,12 @@ std::size_t Movement::copy_in(std::byte* to, std::size_t begin, std::size_t coun
   if (count == 0) return 0;
   const std::byte* const memory = row_.in == Extent::nothing ? output() : input();
   const std::byte* const from = memory + begin * size_of_;
-  if (scaled_)
+  if (scaled_) {
+    const core::UsualFloats floats(is_tree_);
     core::premultiply_to(request_.op.scale(), dtype_, from, wide_, to, count);
-  else
+  } else {
     core::copy_to_others(to, from, count * size_of_, stores);
+  }
   return count * in_size_;
 }
 
@@ -175,12 +179,14 @@ std::size_t Movement::write_chunk(std::byte* to, std::uint64_t index, core::Stor
 void Movement::reduce(std::span<const std::byte*> inputs, core::FoldTarget out, core::FoldTarget shown,
                       std::size_t count) const {
   const auto ranks = static_cast<std::size_t>(size_);
-  if (in_tree_) return core::tree_fold(request_.op, dtype_, wide_, inputs, ranks, out, shown, count);
+  if (by_tree_) return core::tree_fold(request_.op, dtype_, wide_, inputs, ranks, out, shown, count);
   if (shown.data != nullptr) return core::fold_to_others(request_.op, dtype_, wide_, inputs, ranks, out, shown, count);
   core::fold(request_.op, dtype_, wide_, inputs, ranks, out, {}, count);
 }
 
 void Movement::fold_more(std::uint64_t index, std::uint64_t step) const {
+  const core::UsualFloats floats(is_tree_);
+  if (few_in_tree_.kernel != nullptr) return fold_few(few_in_tree_, step);
   if (simple_bytes_ != 0 && form_ != Form::fold_lower) {
     for (int rank = 0; rank < size_; ++rank) {
       const bool from_slot = rank != rank_ || (own_in_slot_ && kept_bytes_ == 0);

@@ -102,13 +102,7 @@ class Movement {
   }
   void fold(std::uint64_t index, std::uint64_t step) const {
     if (few_fold_.kernel == nullptr) return fold_more(index, step);
-    const std::byte* theirs = area_.header(0, step).inline_data;
-    for (std::size_t rank = 0; rank < static_cast<std::size_t>(size_); ++rank, theirs += area_.header_stride()) {
-      asm("" : "+r"(theirs));  // one by one: what it takes to make vectors of pointers is not for so few
-      sources_[rank] = theirs;
-    }
-    sources_[static_cast<std::size_t>(rank_)] = kept_bytes_ != 0 ? kept_ : input();
-    few_fold_(sources_.data(), static_cast<std::size_t>(size_), output(), length_);
+    fold_few(few_fold_, step);
   }
   void take(std::uint64_t index, std::uint64_t step, int peer) const {
     if (few_bytes_ == 0) {
@@ -142,6 +136,15 @@ class Movement {
       std::memcpy(to, from, sizeof(std::uint64_t));
     else
       std::memcpy(to, from, few_bytes_);
+  }
+  [[gnu::always_inline]] void fold_few(const core::FewFold& few, std::uint64_t step) const {
+    const std::byte* theirs = area_.header(0, step).inline_data;
+    for (std::size_t rank = 0; rank < static_cast<std::size_t>(size_); ++rank, theirs += area_.header_stride()) {
+      asm("" : "+r"(theirs));  // one by one: what it takes to make vectors of pointers is not for so few
+      sources_[rank] = theirs;
+    }
+    sources_[static_cast<std::size_t>(rank_)] = kept_bytes_ != 0 ? kept_ : input();
+    few(sources_.data(), static_cast<std::size_t>(size_), output(), length_);
   }
   // Not inlined: what moves few bytes stays short.
   [[gnu::noinline]] void put_more(std::uint64_t index, std::uint64_t step) const;
@@ -177,7 +180,8 @@ class Movement {
   std::size_t units_ = 1;  // for one element of the call
   // The input is multiplied on its way into the slot, also for this rank; narrow floats are float32 there.
   bool scaled_ = false, wide_ = false;
-  bool in_tree_ = false;  // it folds in the tree's order, which is another one than that of ranks
+  bool is_tree_ = false;  // the order is the tree's,
+  bool by_tree_ = false;  // and another one than that of ranks
   // It folds its own input from its slot, too: that is multiplied there, or another rank may have the same memory and
   // its result there already. Of short data it keeps a copy: the others look at the slot's line all the time.
   bool own_in_slot_ = false;
@@ -192,6 +196,7 @@ class Movement {
   std::size_t simple_bytes_ = 0;
   std::size_t few_bytes_ = 0;            // the same, if it fits into a header; else zero
   core::FewFold few_fold_;               // of it; no kernel: it is not so simple
+  core::FewFold few_in_tree_;            // the same for a call in the tree's order
   core::StoreChoice* choice_ = nullptr;  // how slots are written; null: in the usual way
   std::size_t part_ = 0;                 // of a slot, that a step uses: a power of two
 };
