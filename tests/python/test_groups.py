@@ -90,6 +90,15 @@ def test_tree_order(group):
     assert out[0] == level[0]
     group.iallreduce(own, out, order="tree").wait()
     assert out[0] == level[0]
+    out[:] = 0
+    assert (group.reduce(own, out, root=1, order="tree", contributions=7) is None) == (group.rank == 0)
+    assert out[0] == (level[0] if group.rank == 1 else 0)
+    blocks = np.repeat(own, 2)  # of each rank, one element
+    assert group.reduce_scatter(blocks, out, order="tree", contributions=7)[0] == level[0]
+    counts = [2, 0]
+    assert group.reduce_scatterv(blocks, counts, order="tree").tolist() == [level[0]] * counts[group.rank]
+    with pytest.raises(col.InvalidArgument, match="allreduce, reduce and reduce_scatter"):
+        group.scan(own, order="tree")
     assert "tree's order" in group.explain("allreduce", 4, order="tree")
     with pytest.raises(col.InvalidArgument, match="'left' is no order; use 'any', 'rank', 'tree' or 'exact'"):
         group.allreduce(own, out, order="left")

@@ -58,8 +58,9 @@ PlanProblem::PlanProblem(Spec spec) : spec_(std::move(spec)) {
   if (!spec_.node_of_rank.empty() && spec_.node_of_rank.size() != size)
     refuse(fmt::format("node_of_rank has {} entries for {} ranks", spec_.node_of_rank.size(), size));
   if (const std::vector<std::size_t>& listed = spec_.contributions; !listed.empty()) {
-    if (spec_.collective != Collective::allreduce)
-      refuse(fmt::format("contributions are listed for an allreduce, not for {}", to_string(spec_.collective)));
+    if (row_of(spec_.collective).folds != Folds::all)
+      refuse(fmt::format("contributions are listed for reductions over all ranks, not for {}",
+                         to_string(spec_.collective)));
     if (listed.size() != size) refuse(fmt::format("contributions has {} entries for {} ranks", listed.size(), size));
     if (std::reduce(listed.begin(), listed.end()) == 0) refuse("no rank gives a contribution");
   }
@@ -150,8 +151,9 @@ PlanRequest PlanProblem::request(int rank) const {
 std::size_t PlanProblem::input_count(int rank) const {
   const CollectiveRow& row = row_of(spec_.collective);
   const PlanRequest request = this->request(rank);
-  if (!request.contributions.empty()) return request.contributions[static_cast<std::size_t>(rank)] * request.count;
-  return row.has_input(rank == spec_.root) ? count_of(row.in, request, request.in_counts) : 0;
+  if (!row.has_input(rank == spec_.root)) return 0;
+  const std::size_t given = request.contributions.empty() ? 1 : request.contributions[static_cast<std::size_t>(rank)];
+  return given * count_of(row.in, request, request.in_counts);
 }
 
 std::size_t PlanProblem::output_count(int rank) const {

@@ -22,6 +22,7 @@
 
 #include <col/plan.hpp>
 
+#include "plan/blocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan {
@@ -44,6 +45,15 @@ inline void add_subtrees(Leaves node, std::size_t first, std::size_t last, std::
   add_subtrees(node.right(), first, last, found);
 }
 
+// Elements of one contribution: of the vector, or of the blocks of all ranks.
+inline std::size_t length_of_one(const PlanRequest& request) noexcept {
+  if (row_of(request.collective).in != Extent::blocks) return request.count;
+  const Blocks blocks = Blocks::of_input(request);
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < blocks.parts(); ++i) length += blocks.count(i);
+  return length;
+}
+
 // The subtrees of each rank.
 inline std::vector<std::vector<Leaves>> subtrees_of(const PlanRequest& request) {
   const Leaves root{0, std::reduce(request.contributions.begin(), request.contributions.end())};
@@ -61,7 +71,7 @@ inline std::vector<std::vector<Leaves>> subtrees_of(const PlanRequest& request) 
 class LocalFold {
  public:
   LocalFold(const PlanRequest& request, std::vector<Leaves> subtrees, Scratch& scratch)
-      : count_(request.count), piece_(std::min(request.count, kPiece)), subtrees_(std::move(subtrees)) {
+      : count_(length_of_one(request)), piece_(std::min(count_, kPiece)), subtrees_(std::move(subtrees)) {
     for (const Leaves& subtree : subtrees_) {
       const std::size_t place = subtree.first - subtrees_.front().first;
       sums_.push_back(subtree.count() == 1 ? Slice{Buffer::input, place * count_, count_}
@@ -174,7 +184,7 @@ class TreeFoldMaker {
   TreeFold made_;
 };
 
-// Allreduces in the tree's order have this in common: each rank folds its subtrees, and sends some elements of them to
+// Algorithms in the tree's order have this in common: each rank folds its subtrees, and sends some elements of them to
 // ranks that fold those to the end.
 struct TreeShares {
   int rank, size;
@@ -185,7 +195,8 @@ struct TreeShares {
   TreeFold fold = {};
   std::size_t total = 0;
 
-  // This rank folds the elements [begin, begin + result.count). `keeps_own`: its own sums are sent meanwhile.
+  // This rank folds the elements [begin, begin + result.count), perhaps none. `keeps_own`: its own sums are sent
+  // meanwhile.
   TreeShares(const PlanRequest& request, std::size_t begin, Slice result, bool keeps_own, Scratch& scratch)
       : rank(request.rank),
         size(request.size),
@@ -213,6 +224,9 @@ struct TreeShares {
     const auto r = static_cast<std::size_t>(from);
     for (std::size_t i = 0; i < subtrees[r].size(); ++i) round.recv(from, landing[first[r] + i]);
   }
+
+  // The rounds before that in which the sums are sent.
+  std::size_t local_rounds() const noexcept { return own.folds() ? 1 : 0; }
 };
 
 }  // namespace col::plan

@@ -269,6 +269,16 @@ static void use_options(const rank_place* at) {
              &(col_options){.size = sizeof(col_options), .order = COL_ORDER_TREE, .contributions = contributions},
              &error));
   CHECK(value == n + 2);
+  /* Away from the root, a rank has no output. */
+  const int root = n - 1;
+  value = 0;
+  OK(col_run(at->world,
+             &(col_call){.size = sizeof(col_call),
+                         .collective = COL_REDUCE,
+                         .in = shared.in,
+                         .out = doubles(&value, at->rank == root ? 1 : 0)},
+             &(col_options){.size = sizeof(col_options), .order = COL_ORDER_TREE, .root = root}, &error));
+  CHECK(value == (at->rank == root ? n + 2 : 0));
   FAILS(col_run(at->world, &shared, &(col_options){.size = sizeof(col_options), .order = 4}, &error),
         COL_ERROR_INVALID_ARGUMENT, "4 is no order");
   FAILS(col_run(at->world, &call, &(col_options){.size = sizeof(col_options), .order = COL_ORDER_EXACT}, &error),

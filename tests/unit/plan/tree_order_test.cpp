@@ -52,19 +52,24 @@ PlanProblem::Spec spec_of(std::vector<std::size_t> shares, std::size_t count) {
           .contributions = std::move(shares)};
 }
 
+// Any root and count, or blocks of any shape.
+PlanProblem::Spec any_spec_of(const Algorithm& algorithm, int ranks, const test::Mode& mode, std::mt19937& random) {
+  const int root = row_of(algorithm.collective).rooted ? static_cast<int>(random() % static_cast<unsigned>(ranks)) : 0;
+  const std::size_t what = random() % (row_of(algorithm.collective).has_counts() ? test::kBlockShapes : 23);
+  return test::spec_of(algorithm.collective, ranks, root, what, mode, random);
+}
+
 TEST_CASE("tree: every algorithm that says so combines contributions in the tree's order", "[plan]") {
   const std::uint32_t seed = test::random_seed();
   INFO("seed " << seed);
   std::mt19937 random(seed);
-  REQUIRE(keepers().size() >= 2);
+  REQUIRE(keepers().size() >= 5);
   for (const Algorithm* algorithm : keepers()) {
     for (int ranks = 1; ranks <= 9; ++ranks) {
       for (std::size_t total = 1; total <= 40; ++total) {
-        for (const test::Mode& mode : test::modes_of(Collective::allreduce)) {
-          PlanProblem::Spec spec = spec_of(drawn_shares(ranks, total, random), random() % 23);
-          spec.widens = mode.widens;
-          spec.wide_input = mode.wide_input;
-          spec.in_place = mode.in_place;
+        for (const test::Mode& mode : test::modes_of(algorithm->collective)) {
+          PlanProblem::Spec spec = any_spec_of(*algorithm, ranks, mode, random);
+          spec.contributions = drawn_shares(ranks, total, random);
           const PlanProblem problem(spec);
           const Verdict verdict = verify(problem, plans_of(*algorithm, problem));
           INFO(test::describe(*algorithm, spec) << ", shares " << fmt::format("{}", spec.contributions));
@@ -80,7 +85,10 @@ TEST_CASE("tree: every algorithm that says so combines contributions in the tree
 TEST_CASE("tree: a long local part is folded in pieces, and keeps the order", "[plan]") {
   for (const Algorithm* algorithm : keepers()) {
     for (const std::size_t count : {4096u, 4097u, 10000u}) {
-      const PlanProblem problem(spec_of({5, 0, 7, 1}, count));
+      PlanProblem::Spec spec = spec_of({5, 0, 7, 1}, count);
+      spec.collective = algorithm->collective;
+      if (row_of(spec.collective).has_counts()) spec.counts = {count, 1, 0, count};
+      const PlanProblem problem(spec);
       const Verdict verdict = verify(problem, plans_of(*algorithm, problem));
       INFO(algorithm->name << ", " << count << ": " << verdict.problem);
       CHECK(verdict.good);

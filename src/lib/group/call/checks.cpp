@@ -8,6 +8,7 @@
 
 #include "core/kernels/reduce.hpp"
 #include "core/mapping.hpp"
+#include "group/call/order.hpp"
 
 namespace col::group {
 namespace {
@@ -90,7 +91,10 @@ InPlace in_place_rule(const Request& request, const Shape& shape) {
     return row.has_counts() ? before(counts, rank) : rank * count;
   };
   if (row.in == Extent::block) return {in, out.slice(offset(request.out_counts, in.count), in.count)};
-  if (row.out == Extent::block) return {out, in.slice(offset(request.in_counts, out.count), out.count)};
+  if (row.out == Extent::block) {
+    if (request.order == Order::tree && in.count != *length_of_one(request, shape)) return {out, {}};
+    return {out, in.slice(offset(request.in_counts, out.count), out.count)};
+  }
   return {in, out};
 }
 
@@ -109,22 +113,23 @@ std::string_view role_of(bool is_output, bool of_root) {
   return is_output ? "the output" : "the input";
 }
 
+// In the tree's order, the input has any number of contributions.
+void check_contributions(std::size_t length, std::string_view rule, const Request& request, const Shape& shape) {
+  if (length == 0 ? request.in.count == 0 : request.in.count % length == 0) return;
+  refuse(shape,
+         "{}: in the tree's order, the input has whole contributions of {} elements ({}); {} elements are not a number "
+         "of those",
+         to_string(request.collective), length, rule, request.in.count);
+}
+
 // Both sides are the same vector, or the same blocks.
 void check_equal_sides(const Request& request, const Shape& shape, bool of_root) {
+  if (request.order == Order::tree)
+    return check_contributions(request.out.count, "as many as the output", request, shape);
   if (row_of(request.collective).has_blocks() && request.in.count % static_cast<std::size_t>(shape.size) != 0)
     refuse(shape, "{}: {} elements cannot be cut into {} equal blocks, one per rank; use alltoallv",
            to_string(request.collective), request.in.count, shape.size);
   require_count(request.out.count, request.in.count, role_of(true, of_root), "as many as the input", request, shape);
-}
-
-// In the tree's order, the input has any number of vectors.
-void check_contributions(const Request& request, const Shape& shape) {
-  const std::size_t in = request.in.count, out = request.out.count;
-  if (out == 0 ? in == 0 : in % out == 0) return;
-  refuse(shape,
-         "{}: in the tree's order, the input has whole contributions of {} elements, as many as the output; {} "
-         "elements are not a number of those",
-         to_string(request.collective), out, in);
 }
 
 // One side has a block for each rank, the other this rank's block.
@@ -133,12 +138,14 @@ void check_blocks(const Request& request, const Shape& shape, bool of_root) {
   const bool gathers = row.out == Extent::blocks;
   const std::size_t all = gathers ? request.out.count : request.in.count;
   const std::size_t own = gathers ? request.in.count : request.out.count;
+  const auto require_all = [&](std::size_t wanted, std::string_view rule) {
+    if (request.order == Order::tree) return check_contributions(wanted, rule, request, shape);
+    require_count(all, wanted, role_of(gathers, of_root), rule, request, shape);
+  };
   if (!row.has_counts())
-    return require_count(all, times_size(own, shape), role_of(gathers, of_root),
-                         gathers ? "group size x input" : "group size x output", request, shape);
+    return require_all(times_size(own, shape), gathers ? "group size x input" : "group size x output");
   const auto counts = gathers ? request.out_counts : request.in_counts;
-  const std::size_t total = sum_of(counts, "counts", request, shape);
-  require_count(all, total, role_of(gathers, of_root), "the sum of counts", request, shape);
+  require_all(sum_of(counts, "counts", request, shape), "the sum of counts");
   require_count(own, counts[static_cast<std::size_t>(shape.rank)], role_of(!gathers, of_root), "counts[own rank]",
                 request, shape);
 }
@@ -154,8 +161,6 @@ void check_counts(const Request& request, const Shape& shape, bool is_root) {
                   "the sum of in_counts", request, shape);
     require_count(request.out.count, sum_of(request.out_counts, "out_counts", request, shape), "the output",
                   "the sum of out_counts", request, shape);
-  } else if (request.order == Order::tree) {
-    check_contributions(request, shape);
   } else if (row.in == row.out) {
     check_equal_sides(request, shape, on_root);
   } else {

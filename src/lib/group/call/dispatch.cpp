@@ -30,39 +30,35 @@ bool is_minmax(const Op& op) {
 // Up to so many ranks tell one another their shares at once; more do it in steps.
 constexpr int kAtOnce = 16;
 
-// A plan with the arrays that its request points to.
-struct OwnedPlan {
-  std::vector<std::size_t> contributions, in_counts, in_displacements, out_counts, out_displacements;
-  Plan plan;
-};
+// A plan that follows an exchange, with the arrays that its request points to.
 struct PlanOfCounts {
-  std::shared_ptr<const OwnedPlan> owned;  // shared with the exchange
-  std::vector<std::size_t> neighbour_counts;
+  std::shared_ptr<const void> owned;  // shared with the exchange
+  std::vector<std::size_t> counts;    // by the exchange
   Plan plan;
 };
 
 std::shared_ptr<const CountsExchange> exchange_of(const Algorithm& algorithm, const PlanRequest& request,
-                                                  std::shared_ptr<const OwnedPlan> owned) {
+                                                  std::shared_ptr<const void> owned) {
   auto exchange = std::make_shared<CountsExchange>();
   exchange->sent = algorithm.neighbour_counts->sent(request);
   exchange->received = algorithm.neighbour_counts->received(request);
   exchange->plan_of = [&algorithm, request, owned = std::move(owned)](std::vector<std::size_t> received) {
     auto plan = std::make_shared<PlanOfCounts>();
     plan->owned = owned;
-    plan->neighbour_counts = std::move(received);
+    plan->counts = std::move(received);
     PlanRequest knowing = request;
-    knowing.neighbour_counts = plan->neighbour_counts;
+    knowing.neighbour_counts = plan->counts;
     plan->plan = algorithm.build(knowing);
     return std::shared_ptr<const Plan>(plan, &plan->plan);
   };
   return exchange;
 }
 
-// By which the ranks tell one another how many contributions they give.
-Plan plan_of_shares(const PlanRequest& of_call) {
+// By which the ranks tell one another how many contributions they give, in so many numbers each.
+Plan plan_of_shares(const PlanRequest& of_call, std::size_t numbers) {
   const std::string_view algorithm = of_call.size <= kAtOnce ? "direct" : "bruck";
   return find_algorithm(Collective::allgather, algorithm)
-      ->build({.collective = Collective::allgather, .rank = of_call.rank, .size = of_call.size, .count = 1});
+      ->build({.collective = Collective::allgather, .rank = of_call.rank, .size = of_call.size, .count = numbers});
 }
 
 void copy_counts(std::span<const std::size_t> counts, std::vector<std::size_t>& to,
@@ -77,7 +73,6 @@ std::size_t plan_count(const Request& request, const Shape& shape) {
   const CollectiveRow& row = row_of(request.collective);
   if (row.counts == BlockCounts::pairs) return 0;
   if (row.in == Extent::nothing || row.out == Extent::block) return request.out.count;
-  if (request.order == Order::tree) return request.out.count;
   return row.in == Extent::blocks ? request.in.count / static_cast<std::size_t>(shape.size) : request.in.count;
 }
 
@@ -89,7 +84,7 @@ std::size_t selection_bytes(const Request& request, const Shape& shape) {
   if (row.counts == BlockCounts::everyone && row.out == Extent::blocks) return request.out.bytes();
   if (row.in == Extent::block) return request.in.bytes() * size;
   if (row.out == Extent::block && !row.has_counts()) return request.out.bytes() * size;
-  return row.in == Extent::nothing || request.order == Order::tree ? request.out.bytes() : request.in.bytes();
+  return row.in == Extent::nothing ? request.out.bytes() : request.in.bytes();
 }
 
 DType dtype_of(const Request& request, const Shape& shape) {
@@ -124,6 +119,11 @@ NodeSizes sizes_of(const std::vector<int>& node_of_rank) {
 
 }  // namespace
 
+struct Dispatcher::OwnedPlan {
+  std::vector<std::size_t> contributions, in_counts, in_displacements, out_counts, out_displacements;
+  Plan plan;
+};
+
 struct Dispatcher::Case {
   const Request& request;
   const Key& key;
@@ -147,10 +147,9 @@ Dispatcher::Key Dispatcher::key_of(const Request& request, const CallWishes& wis
   const bool widens = reduction && !wishes.compress && request.op.kind() != Op::Kind::user && !is_minmax(request.op) &&
                       core::accumulation_type(dtype) != dtype;
   const bool scaled = reduction && request.op.kind() == Op::Kind::premul_sum;
-  const bool is_tree = request.order == Order::tree;
-  return {
+  Key key{
       .collective = request.collective,
-      .count = plan_count(request, shape_),
+      .count = request.order == Order::tree ? 0 : plan_count(request, shape_),
       .root = row_of(request.collective).rooted ? request.root : 0,
       .dtype = dtype,
       .widens = widens,
@@ -160,15 +159,29 @@ Dispatcher::Key Dispatcher::key_of(const Request& request, const CallWishes& wis
       .commutative = !reduction || request.op.commutative(),
       .arithmetic = !reduction || is_arithmetic(request.op),
       .built_in = !reduction || request.op.kind() != Op::Kind::user,
-      .deterministic = reduction && !is_tree &&
+      .deterministic = reduction && request.order != Order::tree &&
                        (request.order == Order::rank || settings_.numerics == CallSettings::Numerics::deterministic),
       .asynchronous = wishes.asynchronous,
-      .is_tree = is_tree,
-      .knows_shares = is_tree && (shape_.size == 1 || request.out.count == 0 ||
-                                  (!wishes.asynchronous && shares_.count(request.contributions) != 0)),
-      .share = is_tree ? share_of(request) : 0,
-      .contributions = is_tree ? request.contributions : 0,
       .algorithm = wishes.algorithm};
+  if (request.order == Order::tree) add_contributions(request, key);
+  return key;
+}
+
+// Away from the root of a reduce, a rank finds the length by its share, if it has one.
+void Dispatcher::add_contributions(const Request& request, Key& key) const {
+  const auto* const all = key.asynchronous ? nullptr : told(request.contributions);
+  const std::optional<std::size_t> length = length_of_one(request, shape_);
+  const bool is_rooted = row_of(key.collective).rooted;
+  const bool is_told = all != nullptr && (!is_rooted || std::ranges::count(*all, 0u) == 0);
+  key.is_tree = true;
+  key.given = request.in.count;
+  key.contributions = request.contributions;
+  key.knows_shares = shape_.size == 1 || (length == 0u && !is_rooted) || is_told;
+  if (length)
+    key.length = *length;
+  else if (key.knows_shares)
+    key.length = request.in.count / (*all)[static_cast<std::size_t>(shape_.rank)];
+  key.count = row_of(key.collective).out == Extent::block ? request.out.count : key.length;
 }
 
 std::shared_ptr<const Decision> Dispatcher::decide(const Request& request, const CallWishes& wishes) {
@@ -203,6 +216,7 @@ bool Dispatcher::can_run_natively(const Request& request, const CallWishes& wish
 
 std::string Dispatcher::explain(const Request& request, const CallWishes& wishes, const backend::ReasonOps* own) const {
   const Dispatcher own_files(shape_, nodes_, backend_, natives_, starts_natives_, settings_);
+  if (const auto* const all = told(request.contributions)) own_files.shares_.emplace(request.contributions, *all);
   const auto decision = own_files.make(request, key_of(request, wishes), Reasons::told);
   std::string text = fmt::format("{}: {}", decision->algorithm, decision->reason);
   if (own != nullptr && !decision->native.empty()) text += fmt::format("; {}", own->how(request));
@@ -216,7 +230,9 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
   copy_counts(request.out_counts, owned->out_counts, owned->out_displacements);
   // On ranks other than the root, MPI's counts have no meaning.
   const bool ignored = row_of(request.collective).counts == BlockCounts::root && request.root != shape_.rank;
-  Case c{request, key, {}, selection_bytes(request, shape_)};
+  // What not all ranks know is not for the selection.
+  const std::size_t common = key.knows_shares || !row_of(key.collective).rooted ? key.length : 0;
+  Case c{request, key, {}, key.is_tree ? common * size_of(key.dtype) : selection_bytes(request, shape_)};
   c.plan = {.collective = request.collective,
             .rank = shape_.rank,
             .size = shape_.size,
@@ -232,7 +248,7 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
     c.plan.out_counts = owned->out_counts;
     c.plan.out_displacements = owned->out_displacements;
   }
-  if (key.is_tree && key.knows_shares && key.count != 0) c.shares = known_shares(key);
+  if (key.is_tree && key.knows_shares && key.length + key.given != 0) c.shares = known_shares(key);
   const Choice choice = choose_for(c, reasons);
   auto decision = std::make_shared<Decision>();
   decision->algorithm = choice.algorithm.text();
@@ -240,6 +256,7 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
   decision->dtype = key.dtype;
   decision->widens = key.widens;
   decision->wide_input = key.wide_input;
+  decision->length = common;
   c.plan.parameters.radix = choice.algorithm.radix;
   c.plan.parameters.segment = choice.algorithm.segment_bytes / size_of(key.dtype);
   if (choice.algorithm.segment_bytes > 0 && c.plan.parameters.segment == 0) c.plan.parameters.segment = 1;
@@ -248,11 +265,11 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
     decision->algorithm += fmt::format("#{:016x}", source.hash());  // ranks that read different files do not match
     owned->plan = source.build(c.plan);
   } else if (const Algorithm* algorithm = find_algorithm(request.collective, choice.algorithm.name)) {
-    if (key.is_tree && key.count == 0) {
+    if (key.is_tree && !key.knows_shares) {
+      decision->exchange = exchange_of_shares(*algorithm, c, owned);
+      owned->plan = plan_of_shares(c.plan, decision->exchange->sent.size());
+    } else if (key.is_tree && key.length == 0) {
       // Nothing moves, and nobody asks how many contributions there are.
-    } else if (key.is_tree && !key.knows_shares) {
-      decision->exchange = exchange_of_shares(*algorithm, c);
-      owned->plan = plan_of_shares(c.plan);
     } else if (key.is_tree) {
       owned->contributions = std::move(c.shares);
       c.plan.contributions = owned->contributions;
@@ -277,37 +294,64 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
 // A rank that is alone knows its own.
 std::vector<std::size_t> Dispatcher::known_shares(const Key& key) const {
   if (shape_.size == 1) {
-    const std::vector<std::size_t> own = {key.share};
+    const std::vector<std::size_t> own = {key.given / key.length};
     if (const std::string problem = problem_with(own, key.contributions); !problem.empty())
       throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", to_string(key.collective), problem), shape_.group,
                   shape_.rank);
     return own;
   }
-  const std::vector<std::size_t>& told = shares_.at(key.contributions);
-  if (const std::size_t before = told[static_cast<std::size_t>(shape_.rank)]; before != key.share)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: this rank gives {} of {} contributions, but {} in the first call that named so many, "
-                            "which holds for all of them; give as many, or leave contributions out",
-                            to_string(key.collective), key.share, key.contributions, before),
-                shape_.group, shape_.rank);
-  return told;
+  const std::vector<std::size_t>& all = *told(key.contributions);
+  if (const std::size_t before = all[static_cast<std::size_t>(shape_.rank)]; before * key.length != key.given)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{}: this rank gives {}, but {} in the first call that named so many, which holds for all of "
+                    "them; give as many, or leave contributions out",
+                    to_string(key.collective),
+                    key.length != 0 && key.given % key.length == 0
+                        ? fmt::format("{} of {} contributions", key.given / key.length, key.contributions)
+                        : fmt::format("{} elements, no whole number of {} contributions", key.given, key.contributions),
+                    before),
+        shape_.group, shape_.rank);
+  return all;
 }
 
-// The ranks tell one another what they give, in the slot of the call.
-std::shared_ptr<const CountsExchange> Dispatcher::exchange_of_shares(const Algorithm& algorithm, const Case& c) const {
+const std::vector<std::size_t>* Dispatcher::told(std::size_t contributions) const {
+  const std::lock_guard lock(telling_);
+  const auto found = shares_.find(contributions);
+  return found == shares_.end() ? nullptr : &found->second;
+}
+
+// The ranks tell one another what they give, in the slot of the call. Of a reduce, the root alone knows how long a
+// contribution is, and tells that too.
+std::shared_ptr<const CountsExchange> Dispatcher::exchange_of_shares(const Algorithm& algorithm, const Case& c,
+                                                                     std::shared_ptr<const OwnedPlan> owned) const {
   auto exchange = std::make_shared<CountsExchange>();
-  exchange->sent = {c.key.share};
-  exchange->received = static_cast<std::size_t>(shape_.size);
-  exchange->plan_of = [this, &algorithm, request = c.plan, contributions = c.key.contributions,
+  const bool is_rooted = row_of(c.key.collective).rooted;
+  if (is_rooted)
+    exchange->sent = {c.key.given, c.key.length};
+  else
+    exchange->sent = {c.key.given / c.key.length};
+  exchange->received = exchange->sent.size() * static_cast<std::size_t>(shape_.size);
+  exchange->plan_of = [this, &algorithm, request = c.plan, owned = std::move(owned), is_rooted,
+                       contributions = c.key.contributions,
                        remembers = !c.key.asynchronous](std::vector<std::size_t> received) {
-    if (const std::string problem = problem_with(received, contributions); !problem.empty())
-      throw Error(ErrorCode::mismatch, fmt::format("{}: {}", to_string(request.collective), problem), shape_.group, -1);
-    if (remembers && contributions != 0) shares_.emplace(contributions, received);
-    auto plan = std::make_shared<OwnedPlan>();
-    plan->contributions = std::move(received);
     PlanRequest knowing = request;
-    knowing.contributions = plan->contributions;
-    plan->plan = algorithm.build(knowing);
+    if (is_rooted) {
+      knowing.count = received[2 * static_cast<std::size_t>(request.root) + 1];
+      received = shares_of_reduce(received, request.root, shape_.group);
+    }
+    const bool is_empty = is_rooted && knowing.count == 0;
+    if (const std::string problem = problem_with(received, contributions); !problem.empty() && !is_empty)
+      throw Error(ErrorCode::mismatch, fmt::format("{}: {}", to_string(request.collective), problem), shape_.group, -1);
+    if (remembers && contributions != 0 && !is_empty) {
+      const std::lock_guard lock(telling_);
+      shares_.emplace(contributions, received);
+    }
+    auto plan = std::make_shared<PlanOfCounts>();
+    plan->owned = owned;
+    plan->counts = std::move(received);
+    knowing.contributions = plan->counts;
+    if (!is_empty) plan->plan = algorithm.build(knowing);
     return std::shared_ptr<const Plan>(plan, &plan->plan);
   };
   return exchange;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -54,6 +55,7 @@ struct Decision {
   DType dtype = DType::uint8;                           // type of what is moved
   bool widens = false, wide_input = false;              // as in the plan's request
   std::vector<std::size_t> shares = {};                 // of a native entry in the tree's order: what each rank gives
+  std::size_t length = 0;                               // as CallForm::length
   // The numbers of the algorithm for the flight recorder and for a timeline; set when they are first needed, with the
   // group's lock held.
   mutable std::optional<std::uint8_t> recorded = {};
@@ -93,10 +95,12 @@ class Dispatcher {
     int root;
     DType dtype;
     bool widens, wide_input, in_place, minmax, commutative, arithmetic, built_in, deterministic, asynchronous;
-    bool is_tree;                      // Order::tree, and so below
-    bool knows_shares;                 // of all ranks
-    std::size_t share, contributions;  // of this rank; of all of them, if the call says it
-    std::string_view algorithm;        // of the wishes; owned by the entry once it is kept
+    std::string_view algorithm;     // of the wishes; owned by the entry once it is kept
+    bool is_tree = false;           // Order::tree, and so below
+    bool knows_shares = false;      // of all ranks, or nothing moves
+    std::size_t length = 0;         // elements of one contribution; 0: nothing moves, or this rank does not know it
+    std::size_t given = 0;          // elements of this rank
+    std::size_t contributions = 0;  // of all ranks, if the call says it
     bool operator==(const Key&) const = default;
   };
   struct Entry {
@@ -104,13 +108,18 @@ class Dispatcher {
     Key key;
     std::shared_ptr<const Decision> decision;
   };
-  struct Case;  // one call while it is decided
+  struct Case;       // one call while it is decided
+  struct OwnedPlan;  // with the arrays that its request points to
 
   Key key_of(const Request& request, const CallWishes& wishes) const;
+  void add_contributions(const Request& request, Key& key) const;
   // The number that each rank contributes to a call in the tree's order. Requires: key.knows_shares. Throws
   // invalid_argument if this rank gives something else than that.
   std::vector<std::size_t> known_shares(const Key& key) const;
-  std::shared_ptr<const CountsExchange> exchange_of_shares(const Algorithm& algorithm, const Case& c) const;
+  // Null: the ranks have not told theirs of so many. What it points to stays as it is.
+  const std::vector<std::size_t>* told(std::size_t contributions) const;
+  std::shared_ptr<const CountsExchange> exchange_of_shares(const Algorithm& algorithm, const Case& c,
+                                                           std::shared_ptr<const OwnedPlan> owned) const;
   std::shared_ptr<const Decision> make(const Request& request, const Key& key, Reasons reasons) const;
   Choice choose_for(const Case& c, Reasons reasons) const;
   std::optional<std::string> why_not(const AlgorithmSpec& spec, const Case& c, bool by_name) const;
@@ -131,6 +140,7 @@ class Dispatcher {
   // same blocking calls one after the other, so they all have it from the next call on; others may be under way before
   // that.
   mutable std::map<std::size_t, std::vector<std::size_t>> shares_;
+  mutable std::mutex telling_;  // held to look into them, or add to them: another thread may explain
 };
 
 }  // namespace col::group

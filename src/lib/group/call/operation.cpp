@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +17,8 @@ namespace col::group {
 ConstTensorView common_view(const Request& request) {
   // A root alone has the longer side; where all have both, the input.
   const CollectiveRow& row = row_of(request.collective);
-  const bool is_in_out = row.in == Extent::nothing || row.out == Extent::block || request.order == Order::tree;
+  const bool is_tree = request.order == Order::tree && !row.out_on_root;
+  const bool is_in_out = row.in == Extent::nothing || row.out == Extent::block || is_tree;
   return is_in_out ? ConstTensorView(request.out) : request.in;
 }
 
@@ -27,6 +29,14 @@ std::span<const std::size_t> common_counts(const Request& request) {
   const CollectiveRow& row = row_of(request.collective);
   if (row.counts != BlockCounts::everyone) return {};
   return row.out == Extent::blocks ? request.out_counts : request.in_counts;
+}
+
+// The elements that all ranks know; nothing where they do not.
+std::optional<std::size_t> common_count(const Request& request, const CallForm& form) {
+  const CollectiveRow& row = row_of(request.collective);
+  if (row.has_private_counts()) return std::nullopt;
+  if (request.order != Order::tree || !row.out_on_root) return common_view(request).count;
+  return form.length != 0 ? std::optional(form.length) : std::nullopt;
 }
 
 // A user's operator may have any name; a call in words is one line.
@@ -42,13 +52,14 @@ std::string describe(const Request& request, const CallForm& form) {
   const Collective c = request.collective;
   std::string text = form.part_of.empty() ? "" : fmt::format("{}: ", form.part_of);
   text += fmt::format("{}{}", form.asynchronous ? "i" : "", to_string(c));
-  const ConstTensorView view = common_view(request);
+  const std::string_view dtype = to_string(common_view(request).dtype);
+  const std::optional<std::size_t> count = common_count(request, form);
   if (const auto counts = common_counts(request); !counts.empty())
-    text += fmt::format(" of [{}] {}", core::joined(counts, ","), to_string(view.dtype));
-  else if (row_of(c).has_private_counts())
-    text += fmt::format(" of {}", to_string(view.dtype));
+    text += fmt::format(" of [{}] {}", core::joined(counts, ","), dtype);
+  else if (!count)
+    text += fmt::format(" of {}", dtype);
   else if (c != Collective::barrier)
-    text += fmt::format(" of {} {}", form.piece.whole != 0 ? form.piece.whole : view.count, to_string(view.dtype));
+    text += fmt::format(" of {} {}", form.piece.whole != 0 ? form.piece.whole : *count, dtype);
   if (form.piece.whole != 0) text += fmt::format(", from element {} on", form.piece.first);
   if (row_of(c).reduces()) text += fmt::format(", {}", in_one_line(request.op.name()));
   if (request.order == Order::rank) text += ", in rank order";
@@ -67,7 +78,7 @@ std::uint64_t fingerprint(std::uint64_t group_token, const Request& request, con
   hash.add(group_token).add(static_cast<int>(c)).add(static_cast<int>(view.dtype));
   const auto counts = common_counts(request);
   for (const std::size_t count : counts) hash.add(count);
-  if (counts.empty() && !row_of(c).has_private_counts()) hash.add(view.count);
+  if (const auto count = common_count(request, form); count && counts.empty()) hash.add(*count);
   if (row_of(c).reduces()) hash.add(request.op.name()).add(static_cast<int>(request.op.kind()));
   if (row_of(c).rooted) hash.add(request.root);
   if (request.order != Order::any) hash.add(static_cast<int>(request.order)).add(request.contributions);

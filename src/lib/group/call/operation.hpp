@@ -34,6 +34,7 @@ struct CallForm {
   std::string_view algorithm = {};  // the algorithm that runs
   Piece piece = {};
   std::string_view part_of = {};  // the user's call that it is made for; empty: this one
+  std::size_t length = 0;         // of a reduce in the tree's order: elements of the result, if all ranks know it
 };
 
 // "allreduce of 10 float32, sum, by ring", "dup: barrier, by dissemination". Equal on ranks whose calls match, and

@@ -18,12 +18,7 @@ template <class... Args>
   throw Error(ErrorCode::invalid_argument, fmt::format(format, std::forward<Args>(args)...));
 }
 
-bool has_tree(Collective collective) {
-  return collective == Collective::allreduce;
-}
-
-// It has a tree, or will have one.
-bool is_over_all(const CollectiveRow& row) {
+bool has_tree(const CollectiveRow& row) {
   return row.folds == Folds::all;
 }
 
@@ -37,16 +32,11 @@ Order order_of(Collective collective, const Options& options, Order of_group) {
            to_string(order));
   if (order == Order::exact)
     refuse("{}: order = exact is not there yet; take tree, whose bits do not depend on the ranks either", row.name);
-  if (order == Order::tree && !has_tree(collective))
-    refuse("{}: order = tree is there for allreduce so far{}", row.name,
-           is_over_all(row) ? "; reduce by one, and take of its result what this rank needs" : "");
+  if (order == Order::tree && !has_tree(row))
+    refuse("{}: order = tree is for what combines the data of all ranks: allreduce, reduce and reduce_scatter(v)",
+           row.name);
   if (options.deterministic) order = Order::rank;
-  if (order == Order::any && (of_group != Order::tree || is_over_all(row))) {
-    order = of_group;
-    if (order == Order::tree && !has_tree(collective))
-      refuse("{}: the group's order is tree, which is there for allreduce so far; name another order for this call",
-             row.name);
-  }
+  if (order == Order::any && (of_group != Order::tree || has_tree(row))) order = of_group;
   if (options.contributions != 0 && order != Order::tree)
     refuse("{}: contributions are counted in order = tree, and the order is {}; leave them out", row.name,
            to_string(order));
@@ -55,8 +45,28 @@ Order order_of(Collective collective, const Options& options, Order of_group) {
   return row.reduces() ? order : Order::any;
 }
 
-std::size_t share_of(const Request& request) {
-  return request.out.count == 0 ? 0 : request.in.count / request.out.count;
+std::optional<std::size_t> length_of_one(const Request& request, const Shape& shape) {
+  const CollectiveRow& row = row_of(request.collective);
+  if (row.has_counts()) return std::reduce(request.in_counts.begin(), request.in_counts.end());
+  if (row.out == Extent::block) return request.out.count * static_cast<std::size_t>(shape.size);
+  if (row.out_on_root && request.root != shape.rank) return std::nullopt;
+  return request.out.count;
+}
+
+std::vector<std::size_t> shares_of_reduce(std::span<const std::size_t> told, int root, std::string_view group) {
+  const std::size_t length = told[2 * static_cast<std::size_t>(root) + 1];
+  std::vector<std::size_t> shares;
+  for (std::size_t rank = 0; rank < told.size() / 2; ++rank) {
+    const std::size_t given = told[2 * rank];
+    if (length == 0 ? given != 0 : given % length != 0)
+      throw Error(ErrorCode::mismatch,
+                  fmt::format("reduce: rank {} gives {} elements, which are not whole contributions: the output of "
+                              "root {} has {}",
+                              rank, given, root, length),
+                  group, static_cast<int>(rank));
+    shares.push_back(length == 0 ? 0 : given / length);
+  }
+  return shares;
 }
 
 std::string shares_text(std::span<const std::size_t> shares) {

@@ -92,7 +92,8 @@ PendingPtr Starter::prepare(Lane* over, Request&& request, const Options& option
   pending->collective = true;
   pending->timeout = core_.timeout_of(options);
   pending->decision = std::move(decision);
-  pending->form = {asynchronous, options.compress, pending->decision->algorithm, piece, part_of};
+  pending->form = {asynchronous, options.compress, pending->decision->algorithm,
+                   piece,        part_of,          pending->decision->length};
   pending->asked_algorithm = options.algorithm;
   pending->asked_order = asked_order(options);
   pending->in_counts.assign(request.in_counts.begin(), request.in_counts.end());

@@ -77,9 +77,9 @@ struct COL_EXPORT ContextSpec {
   // has; messages and reports use it. Its local_rank is its place on the host. Context::init_group() for "default" then
   // does what join_group() does, and waits without a limit.
   bool is_spare = false;
-  // The order of reductions whose call names none (Options::order): any, rank or tree. `tree` holds for the collectives
-  // that it is there for, and one of these that is not built yet is invalid_argument; scans stay as they are. Where it
-  // is any, COL_ORDER counts. All ranks need the same.
+  // The order of reductions whose call names none (Options::order): any, rank or tree. `tree` holds for those over all
+  // ranks: allreduce, reduce and reduce_scatter(v). Scans stay as they are. Where it is any, COL_ORDER counts. All
+  // ranks need the same.
   Order order = Order::any;
 
   // Takes COL_* if they are set, else the first complete set of another launcher's variables (docs/environment.md),

@@ -43,19 +43,19 @@ struct Options {
   // The order in which a reduction combines contributions. `any`: the group's order (ContextSpec::order, COL_ORDER), or
   // none in particular. `deterministic` is the same as `rank`; together with another order it is invalid_argument.
   //
-  // tree: of allreduce so far; in other reductions it is invalid_argument. The input of a rank has k contributions, one
-  // after the other: in.count = k * out.count, with a k >= 0 that may differ between ranks. In place, k is 1. All types
-  // and operators, a user's that does not commute too. Floats of 8 and 16 bits are added in float32 and rounded once,
-  // and avg divides by V at the end; a user's function works on the user's type, and `compress` is invalid_argument.
-  // Only algorithms that keep the order are taken: one that is named and does not is invalid_argument.
+  // tree: of allreduce, reduce and reduce_scatter(v), not of scans. The input of a rank has k contributions, one after
+  // the other, with a k >= 0 of its own: k times the result in elements (reduce_scatter: of all blocks). In place, k is
+  // 1. All types and operators, a user's that does not commute too. Floats of 8 and 16 bits are added in float32 and
+  // rounded once; avg divides by V at the end; a user's function works on the user's type; `compress` is
+  // invalid_argument. So is an algorithm that is named and does not keep the order.
   // exact: invalid_argument so far.
   Order order = Order::any;
-  // With Order::tree: how many contributions all ranks give together, V. Where they give another number, all of them
-  // get a mismatch that says who gave what; also where they give none. Zero: nobody says it. A rank knows only its own
-  // k, so the ranks first tell one another theirs, in a message of 8 bytes: one more round for up to 16 ranks,
-  // ceil(log2 ranks) for more. Blocking calls that name V do so once: what each rank gave in the first of them holds
-  // for all later ones of the group that name the same V, and a rank that gives another number gets invalid_argument.
-  // Leave it out where shares change.
+  // With Order::tree: how many contributions all ranks give together, V. Where they give another number, or none, all
+  // of them get a mismatch that says who gave what. Zero: nobody says it. A rank knows only its own k, so the ranks
+  // first tell one another theirs, in 8 bytes (reduce: 16): one more round for up to 16 ranks, ceil(log2 ranks) for
+  // more. Blocking calls that name V do so once: what each rank gave in the first of them holds for all later ones of
+  // the group that name the same V, and a rank that gives another number gets invalid_argument; leave it out where
+  // shares change. (Of a reduce, only where no rank gives none: such a rank cannot tell how long the result is.)
   std::size_t contributions = 0;
 };
 

@@ -75,10 +75,10 @@ struct PlanRequest {
   // counts that each rank of this rank's node knows, in rank order. For gatherv and scatterv, its `count`; for
   // alltoallv, its in_counts and then its out_counts. The maker of the request keeps this array, too.
   std::span<const std::size_t> neighbour_counts = {};
-  // Order::tree: how many contributions each rank gives, in rank order. The input then has contributions[rank] vectors
-  // of `count` elements, one after the other, and all of them are combined in the tree's order. The maker of the
-  // request keeps the array, too. Empty: each rank gives one, and the order is the algorithm's. Requires: allreduce;
-  // at least one contribution; in_place only where this rank gives one.
+  // Order::tree: how many contributions each rank gives, in rank order. The input then has contributions[rank] times
+  // what the table says, one after the other, and all of them are combined in the tree's order. The maker of the
+  // request keeps the array, too. Empty: each rank gives one, and the order is the algorithm's. Requires: allreduce,
+  // reduce or reduce_scatter(v); at least one contribution; in_place only where this rank gives one.
   std::span<const std::size_t> contributions = {};
 };
 
@@ -251,7 +251,7 @@ class COL_EXPORT PlanProblem {
     std::vector<std::size_t> contributions = {};  // as in PlanRequest; only ranks that give one are then in_place
   };
   // Throws invalid_argument for a size below one, a root outside of the group, an array of the wrong length, or
-  // contributions of which there are none, or that are not for an allreduce.
+  // contributions of which there are none, or that are not for a reduction over all ranks.
   explicit PlanProblem(Spec spec);
   const Spec& spec() const noexcept { return spec_; }
   int size() const noexcept { return spec_.size; }

@@ -46,8 +46,8 @@ struct Request {
   Stream stream = {};
   // For native entries: the name of one of them. Empty: the backend chooses one that serves `collective`.
   std::string_view algorithm = {};
-  // The order in which a reduction combines. By `tree`, the input of an allreduce has any number of contributions, of
-  // out.count elements each.
+  // The order in which a reduction combines. By `tree`, the input has any number of contributions, one after the other,
+  // each as long as the input is otherwise.
   Order order = Order::any;
   std::size_t contributions = 0;             // with Order::tree: of all ranks, as the call says; 0: it does not say
   std::span<const std::size_t> shares = {};  // likewise, for native entries: how many each rank gives

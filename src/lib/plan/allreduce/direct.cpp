@@ -35,7 +35,7 @@ Plan build_direct_tree(const PlanRequest& request) {
   const Slice result = blocks.slice(Buffer::output, request.rank);
   Scratch scratch;
   const auto shares = std::make_shared<const TreeShares>(request, result.offset, result, false, scratch);
-  const std::size_t push = shares->own.folds() ? 1 : 0;
+  const std::size_t push = shares->local_rounds();
   const auto generate = [shares, blocks, result, push](std::size_t index, Round& round) {
     if (index < push) return shares->own(round);
     for (int distance = 1; distance < shares->size; ++distance) {

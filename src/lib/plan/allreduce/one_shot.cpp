@@ -46,7 +46,7 @@ Plan build_one_shot_tree(const PlanRequest& request) {
   Scratch scratch;
   const auto shares =
       std::make_shared<const TreeShares>(request, 0, Slice{Buffer::output, 0, request.count}, true, scratch);
-  const std::size_t exchange = shares->own.folds() ? 1 : 0;
+  const std::size_t exchange = shares->local_rounds();
   const bool ends_late = request.in_place && request.size > 1;
   const auto generate = [shares, exchange, ends_late, count = request.count](std::size_t index, Round& round) {
     if (index < exchange) return shares->own(round);

@@ -13,10 +13,16 @@
 // Steps: p-1 messages one after the other. Bytes on the wire: n(p-1), all into the root's port.
 // Cost: (p-1)(a + nb) + ng when adding is faster than receiving.
 // Wins: two or three ranks; a result that must not depend on the algorithm. Limits: none; any p, any root, any
-// operator. Source: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory, practice,
-// and experience, Concurrency and Computation 19(13), 2007. Tested by: tests/unit/plan/algorithms_test.cpp.
+// operator.
+// In the tree's order (Order::tree), each rank folds its subtrees (tree_order.hpp) and sends them, all at once; the
+// root folds those, with scratch for all of them. Source: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn:
+// Collective communication: theory, practice, and experience, Concurrency and Computation 19(13), 2007. Tested by:
+// tests/unit/plan/algorithms_test.cpp; tests/unit/plan/tree_order_test.cpp.
+#include <memory>
+
 #include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
+#include "plan/tree_order.hpp"
 
 namespace col::plan::reduce {
 namespace {
@@ -50,7 +56,27 @@ struct Linear {
   }
 };
 
+// Its rounds: the subtrees, if there are any to fold; and to the root.
+Plan build_linear_tree(const PlanRequest& request) {
+  const bool is_root = request.rank == request.root;
+  Scratch scratch;
+  const auto shares = std::make_shared<const TreeShares>(
+      request, 0, Slice{Buffer::output, 0, is_root ? request.count : 0}, false, scratch);
+  const auto generate = [shares, is_root, root = request.root, count = request.count](std::size_t index, Round& round) {
+    if (index < shares->local_rounds()) return shares->own(round);
+    if (!is_root) return shares->send(root, 0, count, round);
+    for (int distance = 1; distance < shares->size; ++distance)
+      shares->receive(shifted(root, distance, shares->size), round);
+    shares->fold.begin(round);
+    shares->fold.end(round);
+  };
+  Plan plan = make_plan(shares->local_rounds() + 1, scratch, generate);
+  plan.contributions = shares->total;
+  return plan;
+}
+
 Plan build_linear(const PlanRequest& request) {
+  if (!request.contributions.empty()) return build_linear_tree(request);
   if (request.size == 1) return alone(request);
   Linear linear{.request = request};
   if (request.rank != request.root) return make_plan(1, {}, linear);
@@ -81,6 +107,7 @@ extern constinit const Algorithm linear = {
     .order = FoldOrder::rank_order,
     .build = build_linear,
     .cost = {.text = "(p-1)(α + nβ) + nγ, adding being faster than the wire", .seconds = reduce_linear},
+    .keeps_tree = true,
 };
 
 }  // namespace col::plan::reduce

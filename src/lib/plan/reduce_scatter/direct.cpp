@@ -9,17 +9,46 @@
 // (p-1)a + fnb + fng. Memory: p-1 blocks, as many as a rank's input has.
 // Wins: `deterministic`, and operators that do not commute: the order is the ranks' own, whatever p is; few ranks;
 // shared memory. Limits: any p; p(p-1) messages at once flood a network.
+// In the tree's order (Order::tree), a rank first folds its subtrees (tree_order.hpp), and sends a block of each.
 // Source: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH, IJHPCA
-// 19(1), 2005 (its pairwise exchange, without the order of messages). Tested by: tests/unit/plan/algorithms_test.cpp.
+// 19(1), 2005 (its pairwise exchange, without the order of messages). Tested by: tests/unit/plan/algorithms_test.cpp;
+// tests/unit/plan/tree_order_test.cpp.
+#include <memory>
+
 #include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
 #include "plan/rank_order.hpp"
 #include "plan/support.hpp"
+#include "plan/tree_order.hpp"
 
 namespace col::plan::reduce_scatter {
 namespace {
 
+// Its rounds: the subtrees, if there are any to fold; and to the owners of blocks.
+Plan build_direct_tree(const PlanRequest& request) {
+  const Blocks blocks = Blocks::of_input(request);
+  const auto own = static_cast<std::size_t>(request.rank);
+  Scratch scratch;
+  const auto shares = std::make_shared<const TreeShares>(request, blocks.offset(own),
+                                                         Slice{Buffer::output, 0, blocks.count(own)}, false, scratch);
+  const auto generate = [shares, blocks](std::size_t index, Round& round) {
+    if (index < shares->local_rounds()) return shares->own(round);
+    for (int distance = 1; distance < shares->size; ++distance) {
+      const int to = shifted(shares->rank, distance, shares->size);
+      const Slice block = blocks.slice(Buffer::input, to);
+      shares->send(to, block.offset, block.count, round);
+      shares->receive(shifted(shares->rank, -distance, shares->size), round);
+    }
+    shares->fold.begin(round);
+    shares->fold.end(round);
+  };
+  Plan plan = make_plan(shares->local_rounds() + 1, scratch, generate);
+  plan.contributions = shares->total;
+  return plan;
+}
+
 Plan build_direct(const PlanRequest& request) {
+  if (!request.contributions.empty()) return build_direct_tree(request);
   if (request.size == 1) return alone(request);
   const Blocks blocks = Blocks::of_input(request);
   const Slice own = blocks.slice(Buffer::input, request.rank);
@@ -48,6 +77,7 @@ extern constinit const Algorithm direct = {
     .order = FoldOrder::rank_order,
     .build = build_direct,
     .cost = {.text = "(p-1)α + fnβ + fnγ", .seconds = reduce_scatter_in_steps},
+    .keeps_tree = true,
 };
 
 }  // namespace col::plan::reduce_scatter

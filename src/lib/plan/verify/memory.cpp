@@ -83,8 +83,9 @@ RankMemory::RankMemory(const PlanProblem& problem, int rank, const Plan& plan, c
   } else {
     const auto own = request.contributions.begin() + rank;
     const auto first = static_cast<int>(std::reduce(request.contributions.begin(), own));
+    const std::size_t length = *own == 0 ? 0 : input.count / *own;
     for (std::size_t i = 0; i < *own; ++i) {
-      const Slice one = input.part(i * request.count, request.count);
+      const Slice one = input.part(i * length, length);
       if (!one.empty()) write(one, {{one.count, symbols.leaf(first + static_cast<int>(i)), 0}});
     }
   }
