@@ -30,9 +30,8 @@ bool runs_on_host(const Case& c) {
 // What the selection asks for on GPUs.
 std::vector<Case> cases_on_gpus(const Property& property, const Selection& selection) {
   const bool by_nccl = std::any_of(selection.backends.begin(), selection.backends.end(), tools::moves_device_memory);
-  std::vector<Case> cases;
-  if (property.on_gpus == OnGpus::nothing || (property.on_gpus == OnGpus::results && !by_nccl)) return cases;
-  property.cases(selection, cases);
+  if (property.on_gpus == OnGpus::nothing || (property.on_gpus == OnGpus::results && !by_nccl)) return {};
+  std::vector<Case> cases = cases_of(property, selection);
   if (property.on_gpus == OnGpus::results) {
     std::erase_if(cases, [](const Case& c) { return runs_on_host(c); });
     return cases;
@@ -65,12 +64,7 @@ std::vector<Portion> schedule(std::span<const Property* const> properties, const
   using Key = std::tuple<int, Devices, std::string, int>;
   std::map<Key, Portion> worlds;
   for (const Property* property : properties) {
-    std::vector<Case> cases;
-    if (selection.is_about_gpus())
-      cases = cases_on_gpus(*property, selection);
-    else
-      property->cases(selection, cases);
-    for (Case& c : cases) {
+    for (Case& c : selection.is_about_gpus() ? cases_on_gpus(*property, selection) : cases_of(*property, selection)) {
       // Drills make their own groups.
       const bool grouped = property->kind == Property::Kind::group;
       const Key key(place_of(property->kind), grouped ? c.devices : Devices::cpu, grouped ? c.backend : std::string(),

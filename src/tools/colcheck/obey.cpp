@@ -88,6 +88,8 @@ class CaseRunner {
   Finding find_out(const Case& c, bool& usable) {
     const Property* property = find_property(c.property);
     if (property == nullptr) return Finding::fail(fmt::format("there is no property '{}'", c.property));
+    if (c.ranks < property->fewest_ranks)
+      return Finding::skip(fmt::format("it takes {} ranks", property->fewest_ranks));
     try {
       return property->run(rank_, c);
     } catch (const Error& error) {

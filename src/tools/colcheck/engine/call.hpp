@@ -27,6 +27,12 @@ struct Views {
   std::span<const std::size_t> in_counts = {}, out_counts = {};  // v-forms
 };
 
+// How many elements input and output have on a rank that has both, if all blocks have c.count.
+struct Sides {
+  std::size_t in = 0, out = 0;
+};
+Sides sides_of(const Case& c, int size);
+
 // The options of the case for `rank`.
 col::Options options_of(const Case& c, int rank);
 
@@ -40,10 +46,15 @@ class Call {
   Call(Group group, Case c);
   // With what the rank brings and gets; otherwise, that is as the reference has it.
   Call(Group group, Case c, Part part);
+  // With buffers of so many bytes at least, so that they have room for what take() brings.
+  Call(Group group, Case c, std::size_t room);
   ~Call();  // gives operations that have not ended a moment to end; the memory still belongs to it
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
+  // From now on, it is about this case, whose data is put into the same memory. Requires: there is room, the call has
+  // ended, and the case has the same type, root, placement and devices.
+  void take(const Case& c);
   // From now on, start() starts the call that is prepared now. Requires: an asynchronous collective.
   void prepare();
   // Blocking calls have ended when it returns. May be called again once the call has ended. Throws col::Error.
@@ -64,7 +75,9 @@ class Call {
   void lay_out();
   void lay_out_in_place();
   std::size_t elements(const Bytes& bytes) const { return bytes.size() / size_of(case_.dtype); }
-  void assign(Memory& memory, const Bytes& content, Side side);
+  void assign(Memory& memory, Bytes content, Side side);
+  // What a rank passes where its call does not look: this memory, nothing, a null pointer, or another type.
+  TensorView ignored(const Memory& memory, std::uint64_t salt) const;
   // A yes or no that depends on the seed. Equal on all ranks unless `salt` differs.
   bool maybe(std::uint64_t salt) const { return mix(case_.seed, 900, salt) % 2 == 0; }
   void keep(Work work) { works_.push_back(std::move(work)); }
@@ -73,8 +86,9 @@ class Call {
   void wait_for(Work& work, std::uint64_t way);
 
   Group group_;
-  const Case case_;
-  const Part part_;
+  Case case_;
+  Part part_;
+  const std::size_t room_ = 0;
   Memory first_, second_;  // input and output; in place, the first is both
   ConstTensorView in_;
   TensorView out_;

@@ -114,6 +114,8 @@ class Rank {
   std::vector<std::string> kept_ = {};  // names of groups that have been made and not dropped
 };
 
+class Draw;
+
 struct Property {
   // What runs a case.
   enum class Kind : std::uint8_t {
@@ -124,15 +126,18 @@ struct Property {
   std::string_view name;     // "exact"
   std::string_view summary;  // one line, for --list and docs/checking.md: what holds if it passes
   Kind kind;
-  // Appends the cases for `selection`, in any order. Deterministic. Every case has this property's name, and no two are
-  // equal.
-  std::function<void(const Selection& selection, std::vector<Case>& cases)> cases;
+  // Adds the cases for the draw's selection, in any order. Deterministic. No two are equal.
+  std::function<void(Draw& draw)> add;
   // One rank's part. It is called on all ranks of the case's group at about the same time, in a group that may have
   // served other cases before. Throws col::Error if a call fails that should not: the case has then failed, and the
   // group is not used again. Other exceptions make the case fail too.
   Finding (*run)(Rank& rank, const Case& c);
   OnGpus on_gpus = OnGpus::nothing;
+  int fewest_ranks = 1;           // in a smaller group there is nothing to see
   bool draws_primitives = false;  // which calls its cases make depends on the seed
 };
+
+// All cases of the property for `selection`.
+std::vector<Case> cases_of(const Property& property, const Selection& selection);
 
 }  // namespace col::colcheck

@@ -56,44 +56,27 @@ int drawn_rank(const Case& c) {
   return static_cast<int>(mix(c.seed, 2) % static_cast<std::uint64_t>(c.ranks));
 }
 
-Case drawn_case(std::string_view property, const std::string& backend, int ranks, Primitive primitive,
-                std::uint64_t seed) {
-  Case c;
-  c.property = property;
-  c.backend = backend;
-  c.ranks = ranks;
-  c.primitive = primitive;
-  c.seed = seed;
-  if (is_rooted(primitive)) c.root = static_cast<int>(mix(seed, 1) % static_cast<std::uint64_t>(ranks));
-  return c;
-}
-
-void add_cases(const Drill& drill, const Selection& selection, std::vector<Case>& all) {
-  const Choice& draw = drill.draw;
-  if (draw.add != nullptr) return draw.add(selection, all);
-  const std::vector<int> sizes = drill_ranks(selection, draw.sizes);
+void add_cases(const Choice& choice, Draw& draw) {
+  if (choice.add != nullptr) return choice.add(draw);
+  const std::vector<int> sizes = drill_ranks(draw.selection(), choice.sizes);
   if (sizes.empty()) return;
-  const bool full = selection.effort == Effort::full;
-  const auto& variants = full && !draw.full_variants.empty() ? draw.full_variants : draw.variants;
-  std::uint64_t number = 0;
-  for (const std::string& backend : drill_backends(selection)) {
-    for (std::size_t i = 0; i < (full ? draw.calls.size() : draw.quick_calls); ++i) {
-      const NamedCall& call = draw.calls[i];
+  const auto& variants = draw.quick() || choice.full_variants.empty() ? choice.variants : choice.full_variants;
+  for (const std::string& backend : drill_backends(draw.selection())) {
+    for (std::size_t i = 0; i < (draw.quick() ? choice.quick_calls : choice.calls.size()); ++i) {
+      const NamedCall& call = choice.calls[i];
       std::vector<Case> fitting;
       for (const std::uint64_t variant : variants) {
-        ++number;
-        Case c =
-            drawn_case(drill.name, backend, sizes[number % sizes.size()], call.primitive, mix(selection.seed, number));
+        Case c = draw.next(backend, call.primitive, variant, in_turn(sizes, draw.number()));
         c.algorithm = call.algorithm;
-        c.variant = variant;
         if (call.primitive != Primitive::barrier) {
-          c.dtype = draw.dtype;
-          c.count = draw.every_other_count > 0 && number % 2 != 0 ? draw.every_other_count : draw.count;
+          c.dtype = choice.dtype;
+          c.count = choice.every_other_count > 0 && draw.number() % 2 != 0 ? choice.every_other_count : choice.count;
         }
-        if (draw.fits == nullptr || draw.fits(c)) fitting.push_back(std::move(c));
+        if (choice.fits == nullptr || choice.fits(c)) fitting.push_back(std::move(c));
       }
-      if (draw.in_turn && !full && !fitting.empty()) fitting = {fitting[mix(selection.seed, number) % fitting.size()]};
-      all.insert(all.end(), fitting.begin(), fitting.end());
+      if (choice.in_turn && draw.quick() && !fitting.empty())
+        fitting = {in_turn(fitting, mix(draw.selection().seed, draw.number()))};
+      for (Case& c : fitting) draw.add(std::move(c));
     }
   }
 }

@@ -14,7 +14,7 @@
 
 #include <col/error.hpp>
 
-#include "colcheck/engine/property.hpp"
+#include "colcheck/properties/draw.hpp"
 
 namespace col::colcheck {
 
@@ -163,7 +163,7 @@ struct Choice {
   std::size_t count = 24;
   std::size_t every_other_count = 0;  // of every other case; 0: the same
   bool (*fits)(Case& c) = nullptr;    // false: the case makes no sense; it may adapt it. Null: all do
-  void (*add)(const Selection& selection, std::vector<Case>& all) = nullptr;
+  void (*add)(Draw& draw) = nullptr;
 };
 
 // The rank that is harmed: drawn.
@@ -192,10 +192,8 @@ const Drill& drill_of(const Case& c);
 std::vector<int> drill_ranks(const Selection& selection, Choice::Sizes sizes = Choice::Sizes::usual);
 // The drills of the selection. Each is a job of its own. If its ranks are on this host, there is nothing over hosts.
 std::vector<std::string> drill_backends(const Selection& selection);
-Case drawn_case(std::string_view property, const std::string& backend, int ranks, Primitive primitive,
-                std::uint64_t seed);
 // The cases of a row.
-void add_cases(const Drill& drill, const Selection& selection, std::vector<Case>& all);
+void add_cases(const Choice& choice, Draw& draw);
 
 // The call of that number, from 1: the last one of a way is numbered(c, way.calls).
 Case numbered(Case c, int number);

@@ -352,10 +352,8 @@ std::span<const Property> drill_properties() {
   static const std::vector<Property> all = [] {
     std::vector<Property> properties;
     for (const Drill& drill : drills())
-      properties.push_back(
-          {drill.name, drill.summary, Property::Kind::fault,
-           [&drill](const Selection& selection, std::vector<Case>& cases) { add_cases(drill, selection, cases); },
-           &run_drill, drill.on_gpus});
+      properties.push_back({drill.name, drill.summary, Property::Kind::fault,
+                            [&drill](Draw& draw) { add_cases(drill.draw, draw); }, &run_drill, drill.on_gpus});
     return properties;
   }();
   return all;

@@ -214,7 +214,7 @@ void do_part(const Hang& hang, Group& world, Device::Type device) {
 
 // Each primitive with a rank that stays away, blocking and not; and each row. A few of them are drawn, or all in a full
 // run.
-void add_hangs(const Selection& selection, std::vector<Case>& all) {
+void add_hangs(Draw& draw) {
   std::vector<Planned> planned;
   for (int number = 0; number < kPrimitiveCount; ++number) {
     planned.push_back({Primitive(number)});
@@ -223,25 +223,23 @@ void add_hangs(const Selection& selection, std::vector<Case>& all) {
   for (const std::uint64_t variant : {1, 1, 2, 3, 3, 3, 3}) planned.push_back({.variant = variant});
   for (std::size_t i = 0; i < hangs().size(); ++i) planned.push_back({.variant = kFirstHang + i});
 
-  const std::vector<int> sizes = drill_ranks(selection, Choice::Sizes::least_three);
-  std::vector<std::string> backends = drill_backends(selection);
+  const std::vector<int> sizes = drill_ranks(draw.selection(), Choice::Sizes::least_three);
+  std::vector<std::string> backends = drill_backends(draw.selection());
   std::erase_if(backends, is_over_hosts);  // each host has a page of its own
   if (backends.empty() || sizes.empty()) return;
-  std::mt19937_64 random(mix(selection.seed, 71));
+  std::mt19937_64 random(mix(draw.selection().seed, 71));
   std::ranges::shuffle(planned, random);
-  const bool full = selection.effort == Effort::full;
-  if (!full) planned.resize(std::max(kUsualHangs, backends.size()));
+  if (draw.quick()) planned.resize(std::max(kUsualHangs, backends.size()));
   for (std::size_t i = 0; i < planned.size(); ++i) {
     for (std::size_t backend = 0; backend < backends.size(); ++backend) {
-      if (!full && i % backends.size() != backend) continue;
+      if (draw.quick() && i % backends.size() != backend) continue;
       if (!planned[i].hangs_over(backends[backend])) continue;
-      const int ranks = planned[i].row() != nullptr ? 3 : sizes[all.size() % sizes.size()];
-      Case c = drawn_case("why", backends[backend], ranks, planned[i].primitive, mix(selection.seed, all.size()));
-      c.variant = planned[i].variant;
+      const int ranks = planned[i].row() != nullptr ? 3 : in_turn(sizes, draw.number());
+      Case& c = draw.add(backends[backend], planned[i].primitive, planned[i].variant, ranks);
       c.asynchronous = planned[i].asynchronous;
-      c.dtype = c.primitive == Primitive::barrier ? c.dtype : DType::float32;
-      c.count = c.primitive == Primitive::barrier ? 0 : 24;
-      all.push_back(std::move(c));
+      if (c.primitive == Primitive::barrier) continue;
+      c.dtype = DType::float32;
+      c.count = 24;
     }
   }
 }

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "colcheck/engine/forms.hpp"
-#include "colcheck/engine/mix.hpp"
 #include "colcheck/faults/rows.hpp"
 
 namespace col::colcheck {
@@ -24,14 +22,14 @@ int steps_of(const Case& c, int rank) {
 }
 
 // A rank without data may have nothing to do in a v-form.
-void add_blows(Case c, Effort effort, std::vector<Case>& all) {
+void add_blows(Case c, Draw& draw) {
   const int first = drawn_rank(c);
   for (int i = 0; i < c.ranks; ++i) {
     const int victim = (first + i) % c.ranks;
     if (steps_of(c, victim) == 0) continue;
-    c.variant = static_cast<std::uint64_t>(victim) * kRanks + (effort == Effort::full ? kEvery : kThree);
-    all.push_back(c);
-    if (effort == Effort::quick) return;
+    c.variant = static_cast<std::uint64_t>(victim) * kRanks + (draw.quick() ? kThree : kEvery);
+    draw.add(c);
+    if (draw.quick()) return;
   }
 }
 
@@ -45,24 +43,22 @@ bool is_struck(const Form& form, const std::string& backend, const Selection& se
 
 }  // namespace
 
-void add_killed(const Selection& selection, std::vector<Case>& all) {
-  const std::vector<int> sizes = drill_ranks(selection);
+void add_killed(Draw& draw) {
+  const std::vector<int> sizes = drill_ranks(draw.selection());
   if (sizes.empty()) return;
-  std::uint64_t number = 0;
-  for (const std::string& backend : drill_backends(selection)) {
-    for (const Form& form : forms_of(selection)) {
-      if (!is_struck(form, backend, selection)) continue;
-      const std::uint64_t seed = mix(selection.seed, ++number);
-      int ranks = selection.effort == Effort::full ? sizes.back() : sizes[seed % sizes.size()];
+  for (const std::string& backend : drill_backends(draw.selection())) {
+    for (const Form& form : draw.forms()) {
+      if (!is_struck(form, backend, draw.selection())) continue;
+      int ranks = draw.quick() ? in_turn(sizes, draw.number()) : sizes.back();
       if (!serves(form, ranks)) ranks = sizes.back();
       if (!serves(form, ranks)) continue;
-      Case c = drawn_case("killed", backend, ranks, form.primitive, seed);
+      Case c = draw.next(backend, form.primitive, 0, ranks);
       c.algorithm = form.algorithm;
       if (form.primitive != Primitive::barrier) {
         c.dtype = DType::int32;
-        c.count = number % 4 == 0 ? kLarge : kSmall;
+        c.count = draw.number() % 4 == 0 ? kLarge : kSmall;
       }
-      add_blows(c, selection.effort, all);
+      add_blows(c, draw);
     }
   }
 }

@@ -28,7 +28,7 @@ inline constexpr std::uint64_t kChanges = 10, kModes = 3, kFirstOfCounts = 9 * k
 std::vector<Case> program_of(const Case& c, bool odd);
 
 // ---- killed.cpp: Case::variant is the rank, and the step before which it is killed.
-void add_killed(const Selection& selection, std::vector<Case>& all);
+void add_killed(Draw& draw);
 int killed_rank(const Case& c);
 std::uint64_t planned_step(const Case& c);
 // The same with one step each.
@@ -37,7 +37,7 @@ std::vector<Case> killed_steps(const Case& c);
 // ---- hangs.cpp
 // Case::variant of the first row of hangs() in the drill `why`.
 inline constexpr std::uint64_t kFirstHang = 4;
-void add_hangs(const Selection& selection, std::vector<Case>& all);
+void add_hangs(Draw& draw);
 
 // ---- tangle.cpp: one rank's part. The one that the case's seed draws calls `hang` instead of a step. Throws what
 // calls throw.

@@ -17,17 +17,14 @@ namespace {
 
 constexpr std::size_t kMostContributions = 40;
 
-void add_any_ranks(const Selection& selection, std::vector<Case>& all) {
-  add_number_cases(selection,
-                   {.property = "any_ranks",
-                    .dtypes = kFloats,
-                    .operators = kScaling,
-                    .quick_rows = 4,
-                    .full_rows = 24,
-                    .shortest = 1,
-                    .longest = 700,
-                    .takes = [](const Form& form) { return form.primitive == Primitive::allreduce; }},
-                   all);
+void add_any_ranks(Draw& draw) {
+  add_number_cases(draw, {.dtypes = kFloats,
+                          .operators = kScaling,
+                          .quick_rows = 4,
+                          .full_rows = 24,
+                          .shortest = 1,
+                          .longest = 700,
+                          .takes = [](const Form& form) { return form.primitive == Primitive::allreduce; }});
 }
 
 // What each rank gives. Ranks that give nothing are common. It depends on the number of contributions alone: in a group
@@ -126,9 +123,8 @@ Finding run_any_ranks(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kAnyRanks{
-    "any_ranks",           "in the tree's order, the bits depend on the contributions alone, or the call is refused",
-    Property::Kind::group, &add_any_ranks,
-    &run_any_ranks,        OnGpus::results};
+const Property kAnyRanks =
+    in_group("any_ranks", "in the tree's order, the bits depend on the contributions alone, or the call is refused",
+             &add_any_ranks, &run_any_ranks, OnGpus::results);
 
 }  // namespace col::colcheck

@@ -5,10 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "colcheck/engine/forms.hpp"
 #include "colcheck/engine/mix.hpp"
+#include "colcheck/properties/draw.hpp"
 #include "colcheck/properties/list.hpp"
-#include "colcheck/properties/program.hpp"
 #include "core/clock/clock.hpp"
 
 namespace col::colcheck {
@@ -17,27 +16,21 @@ namespace {
 constexpr int kBarrierRounds = 6;
 constexpr std::size_t kQuickRanks = 3;  // numbers of ranks that a form comes with in a quick run
 // One rank, another one each round, enters so much later; the others up to a tenth of that.
-constexpr std::int64_t kLate = 150'000;  // nanoseconds
+constexpr std::int64_t kLateNs = 150'000;
 
-void add_barrier(const Selection& selection, std::vector<Case>& all) {
-  const bool quick = selection.effort == Effort::quick;
-  std::size_t number = 0;
-  for (const std::string& backend : selection.backends) {
-    for (const Form& form : forms_of(selection)) {
-      if (form.primitive != Primitive::barrier || (form.is_native() && form.backend != backend)) continue;
-      std::vector<int> served = ranks_for_sequences(selection);
+void add_barrier(Draw& draw) {
+  for (const std::string& backend : draw.selection().backends) {
+    for (const Form& form : draw.forms_of(Primitive::barrier)) {
+      if (form.is_native() && form.backend != backend) continue;
+      std::vector<int> served = draw.ranks();
       std::erase_if(served, [&](int n) { return !serves(form, n); });
-      const std::size_t wanted = quick ? std::min(kQuickRanks, served.size()) : served.size();
-      for (std::size_t i = 0; i < wanted; ++i, ++number) {
+      const std::size_t wanted = draw.quick() ? std::min(kQuickRanks, served.size()) : served.size();
+      for (std::size_t i = 0, first = draw.number(); i < wanted; ++i) {
         for (const bool asynchronous : {false, true}) {
           if (asynchronous && !form.may_be_asynchronous()) continue;
-          Case& c = all.emplace_back();
-          c.property = "barrier";
-          c.backend = backend;
-          c.ranks = in_turn(served, number);
+          Case& c = draw.add(backend, form.primitive, 0, in_turn(served, first + i));
           c.algorithm = form.algorithm;
           c.asynchronous = asynchronous;
-          c.seed = mix(selection.seed, 56, number);
         }
       }
     }
@@ -74,7 +67,7 @@ Finding run_barrier(Rank& rank, const Case& c) {
   for (std::uint64_t round = 0; round < kBarrierRounds; ++round) {
     const std::uint64_t random = mix(c.seed, me, round);
     const bool is_late = (mix(c.seed) + round) % n == me;
-    spin(is_late ? kLate : static_cast<std::int64_t>(random % (kLate / 10)));
+    spin(is_late ? kLateNs : static_cast<std::int64_t>(random % (kLateNs / 10)));
     own.push_back(pass(rank.group(), c));
   }
   const std::vector<std::vector<Passage>> ranks = rank.group().allgather_object(own);
@@ -94,7 +87,7 @@ Finding run_barrier(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kBarrier{"barrier", "no rank leaves a barrier before the last one has entered it", Property::Kind::group,
-                        &add_barrier, &run_barrier};
+const Property kBarrier =
+    in_group("barrier", "no rank leaves a barrier before the last one has entered it", &add_barrier, &run_barrier);
 
 }  // namespace col::colcheck

@@ -1,5 +1,9 @@
-// Buffers in every place: in place, at odd addresses, beside pages that must not be touched.
+// Buffers in every place: in place, at odd addresses, beside pages that must not be touched; what a call leaves alone
+// in them, and what it leaves behind.
 #include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
 
 #include "colcheck/engine/call.hpp"
 #include "colcheck/engine/mix.hpp"
@@ -15,20 +19,21 @@ void vary(const Form& form, Case& c) {
   c.asynchronous = form.may_be_asynchronous() && mix(c.seed, 2) % 4 == 0;
 }
 
+std::vector<Form> moving_forms(const Draw& draw) {
+  std::vector<Form> forms = draw.forms();
+  std::erase_if(forms, [](const Form& form) { return form.primitive == Primitive::barrier; });
+  return forms;
+}
+
 // ---- in_place: In place, where the library allows it, by every algorithm.
 
-void add_in_place(const Selection& selection, std::vector<Case>& all) {
-  Draw draw(selection, "in_place");
-  const int repeats = draw.quick() ? 1 : 8;
-  for (int repeat = 0; repeat < repeats; ++repeat) {
-    for (const Form& form : draw.forms()) {
-      if (!has_in_place(form.primitive)) continue;
-      auto c = draw.next(form);
-      if (!c) continue;
-      c->in_place = true;
-      c->asynchronous = form.may_be_asynchronous() && mix(c->seed, 1) % 4 == 0;
-      all.push_back(*std::move(c));
-    }
+void add_in_place(Draw& draw) {
+  for (const Form& form : draw.forms()) {
+    if (!has_in_place(form.primitive)) continue;
+    draw.add(form, draw.quick() ? 1 : 8, [&](Case& c) {
+      vary(form, c);
+      c.in_place = true;
+    });
   }
 }
 
@@ -40,50 +45,33 @@ std::size_t count_for(const Case& c) {
   return mix(c.seed, 3) % 3 == 0 ? count_of_bytes(c, 10 << 10) + 3 : 67 + mix(c.seed, 4) % 64;
 }
 
-void add_unaligned(const Selection& selection, std::vector<Case>& all) {
-  Draw draw(selection, "unaligned");
-  std::size_t turn = selection.seed % 2;
-  const auto add = [&](const Form& form, Placement placement) {
-    auto c = draw.next(form);
-    if (!c || c->primitive == Primitive::barrier) return;
-    c->placement = placement;
-    c->count = count_for(*c);
-    vary(form, *c);
-    // A user's function gets the user's own pointers, and colcheck's wants them aligned.
-    const bool users = c->op == Operator::user || c->op == Operator::ordered;
-    if (users && placement == Placement::odd_byte) {
-      c->op = Operator::sum;
-      set_dtype(*c, c->dtype);
-    }
-    all.push_back(*std::move(c));
-  };
-  for (const Form& form : draw.forms()) {
+void add_unaligned(Draw& draw) {
+  std::size_t turn = draw.selection().seed % 2;
+  for (const Form& form : moving_forms(draw)) {
     const bool both = !draw.quick() || form.algorithm.empty() || form.is_native();
     const bool first = ++turn % 2 == 0;
-    const int repeats = draw.times(form) * (draw.quick() ? 1 : 4);
-    for (int repeat = 0; repeat < repeats; ++repeat) {
-      if (both || first) add(form, Placement::odd_element);
-    }
-    for (int repeat = 0; repeat < repeats; ++repeat) {
-      if (both || !first) add(form, Placement::odd_byte);
+    for (const Placement placement : {Placement::odd_element, Placement::odd_byte}) {
+      if (!both && first != (placement == Placement::odd_element)) continue;
+      draw.add(form, draw.times(form, 4), [&](Case& c) {
+        c.placement = placement;
+        c.count = count_for(c);
+        vary(form, c);
+        // A user's function gets the user's own pointers, and colcheck's wants them aligned.
+        const bool users = c.op == Operator::user || c.op == Operator::ordered;
+        if (!users || placement != Placement::odd_byte) return;
+        c.op = Operator::sum;
+        set_dtype(c, c.dtype);
+      });
     }
   }
 }
 
 Finding run_unaligned(Rank& rank, const Case& c) {
-  bool refused = false;
-  {
-    Call call(rank.group(), c);
-    try {
-      call.start();
-      call.wait();
-      if (const std::string problem = call.problem(); !problem.empty()) return Finding::fail(problem);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::invalid_argument) throw;
-      refused = true;
-    }
+  try {
+    return run_whole_case(rank, c);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_argument) throw;
   }
-  if (!refused) return Finding::pass();
   // Nothing has moved, if what comes next finds nothing of it.
   Case aligned = c;
   aligned.placement = Placement::margins;
@@ -98,42 +86,100 @@ Finding run_unaligned(Rank& rank, const Case& c) {
 // Beyond what is sent whole.
 constexpr std::size_t kLargeBytes = (12 << 10) + 24;
 
-void add_guard_pages(const Selection& selection, std::vector<Case>& all) {
-  Draw draw(selection, "guard_pages");
-  constexpr Placement kGuards[] = {Placement::guard_after, Placement::guard_before};
-  std::size_t turn = selection.seed % 2;
-  const auto add = [&](const Form& form, Placement placement, bool empty) {
-    auto c = draw.next(form);
-    if (!c || c->primitive == Primitive::barrier) return;
-    vary(form, *c);
-    if (mix(c->seed, 3) % 4 == 0) c->count = count_of_bytes(*c, kLargeBytes);
-    c->placement = placement;
-    if (empty) c->count = 0;
-    all.push_back(*std::move(c));
-  };
+void add_guard_pages(Draw& draw) {
+  constexpr std::array kGuards = {Placement::guard_after, Placement::guard_before};
+  std::size_t turn = draw.selection().seed % 2;
   const int repeats = draw.quick() ? 1 : 4;
-  for (int repeat = 0; repeat < repeats; ++repeat) {
-    for (const Form& form : draw.forms()) {
-      add(form, kGuards[turn++ % 2], false);
-      if (!draw.quick() || form.is_native() || form.algorithm.empty()) add(form, kGuards[turn % 2], false);
-      if (form.algorithm.empty() || form.is_native()) add(form, kGuards[turn % 2], true);
+  for (const Form& form : moving_forms(draw)) {
+    const auto guard = [&](Case& c) {
+      vary(form, c);
+      if (mix(c.seed, 3) % 4 == 0) c.count = count_of_bytes(c, kLargeBytes);
+      c.placement = kGuards[turn++ % 2];
+    };
+    const bool is_plain = form.algorithm.empty() || form.is_native();
+    draw.add(form, repeats * (is_plain || !draw.quick() ? 2 : 1), guard);
+    draw.add(form, is_plain ? repeats : 0, [&](Case& c) {
+      guard(c);
+      c.count = 0;
+    });
+  }
+}
+
+// ---- untouched: What a call must leave alone is the same afterwards: inputs, what the root broadcasts, the outputs of
+// ranks that get nothing, and the memory around. Where the call does not look, ranks pass what Call::ignored() draws.
+
+void add_untouched(Draw& draw) {
+  constexpr int kIgnored = 4;  // things to pass there
+  for (const Form& form : moving_forms(draw)) {
+    const Primitive primitive = form.primitive;
+    const bool ignores = is_rooted(primitive) && primitive != Primitive::broadcast && primitive != Primitive::recv_any;
+    const bool several = ignores && (!draw.quick() || form.algorithm.empty());
+    draw.add(form, (several ? kIgnored : 1) * draw.times(form, 4), [&](Case& c) {
+      if (mix(c.seed, 1) % 4 == 0) c.count = count_of_bytes(c, 9 << 10);
+      c.in_place = primitive == Primitive::reduce && mix(c.seed, 2) % 4 == 0;
+    });
+  }
+}
+
+// ---- refill: The same memory serves call after call, each with new data that is different on every rank, without any
+// other synchronisation: catches what a call leaves in scratch, and reads or writes that happen after it has returned.
+
+constexpr std::uint64_t kRounds = 4;
+
+// Small, around what shared memory sends whole, and beyond.
+constexpr std::array<std::size_t, 5> kBytes = {40, 8 << 10, (8 << 10) + 8, 20 << 10, 72 << 10};
+// For a case, if every rank sends to every rank.
+constexpr std::size_t kMostQuickMemory = std::size_t{1} << 18, kMostMemory = std::size_t{1} << 22;
+
+void add_refill(Draw& draw) {
+  std::size_t turn = draw.selection().seed % kBytes.size();
+  for (const Form& form : moving_forms(draw)) {
+    if (draw.quick() && form.built_in != nullptr && draw.selection().algorithms.empty()) continue;
+    for (const bool in_place : {false, true}) {
+      if (in_place && !has_in_place(form.primitive)) continue;
+      draw.add(form, draw.times(form, 3), [&](Case& c) {
+        const auto p = static_cast<std::size_t>(c.ranks);
+        const std::size_t most = (draw.quick() ? kMostQuickMemory : kMostMemory) / (p * p);
+        c.count = count_of_bytes(c, std::min(kBytes[turn++ % kBytes.size()], most));
+        c.in_place = in_place;
+        if (c.primitive == Primitive::recv_any) c.tag = c.tag / 8 * 8;  // each round has one of its own
+      });
     }
   }
 }
 
+Finding run_refill(Rank& rank, const Case& c) {
+  const Sides sides = sides_of(c, rank.size());
+  // Blocks of a v-form are up to twice as long as the average.
+  Call call(rank.group(), c, 2 * std::max(sides.in, sides.out) * size_of(c.dtype));
+  std::string first_problem;
+  for (std::uint64_t round = 0; round < kRounds; ++round) {  // to the end: the other ranks may find nothing wrong
+    Case now = c;
+    now.seed = mix(c.seed, 20, round);
+    if (c.primitive == Primitive::recv_any) now.tag = c.tag + static_cast<int>(round);
+    call.take(now);
+    call.start();
+    const std::string problem = call.problem();
+    if (!problem.empty() && first_problem.empty())
+      first_problem = fmt::format("in round {} of {}, {}", round + 1, kRounds, problem);
+  }
+  return Finding::of(std::move(first_problem));
+}
+
 }  // namespace
 
-const Property kInPlace{"in_place",
-                        "with input and output in the same memory, as documented, results are the same",
-                        Property::Kind::group,
-                        &add_in_place,
-                        &run_whole_case,
-                        OnGpus::buffers};
-const Property kUnaligned{"unaligned",           "buffers at odd addresses work, or are refused before any data moves",
-                          Property::Kind::group, &add_unaligned,
-                          &run_unaligned,        OnGpus::buffers};
-const Property kGuardPages{"guard_pages",         "no byte beside an input or an output is read or written",
-                           Property::Kind::group, &add_guard_pages,
-                           &run_whole_case,       OnGpus::buffers};
+const Property kInPlace =
+    in_group("in_place", "with input and output in the same memory, as documented, results are the same", &add_in_place,
+             &run_whole_case, OnGpus::buffers);
+const Property kUnaligned = in_group("unaligned", "buffers at odd addresses work, or are refused before any data moves",
+                                     &add_unaligned, &run_unaligned, OnGpus::buffers);
+const Property kGuardPages = in_group("guard_pages", "no byte beside an input or an output is read or written",
+                                      &add_guard_pages, &run_whole_case, OnGpus::buffers);
+const Property kUntouched =
+    in_group("untouched", "inputs, and outputs of ranks that get nothing, are the same after a call", &add_untouched,
+             &run_whole_case, OnGpus::buffers);
+const Property kRefill =
+    in_group("refill", "buffers that are filled anew and used again give the new results, round after round",
+             &add_refill, &run_refill, OnGpus::buffers);
 
 }  // namespace col::colcheck

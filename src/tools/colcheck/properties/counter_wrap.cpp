@@ -29,16 +29,15 @@ constexpr std::uint64_t kBefore = 4;
 constexpr std::size_t kWrapLength = 20;
 constexpr int kCollectives = static_cast<int>(Primitive::barrier) + 1;
 
-void add_counter_wrap(const Selection& selection, std::vector<Case>& all) {
-  SequenceCases cases(selection, "counter_wrap", 67, ranks_for_sequences(selection, 2), all);
-  for (const std::string& backend : cases.backends()) {
+void add_counter_wrap(Draw& draw) {
+  for (const std::string& backend : draw.backends()) {
     for (const std::uint64_t limit : {kSigned32, kUnsigned32, kSigned64}) {
-      for (int i = 0; i < (cases.quick() ? 1 : kCollectives); ++i)
-        cases.add(backend, static_cast<Primitive>((cases.number() * 3) % kCollectives), limit);
+      for (int i = 0; i < (draw.quick() ? 1 : kCollectives); ++i)
+        draw.add(backend, static_cast<Primitive>((draw.number() * 3) % kCollectives), limit);
     }
     // Others leave the counting of bytes to the kernel.
-    if (!cases.quick() && backend == to_string(Backend::shm))
-      cases.add(backend, Primitive::sendrecv, kWrapBytes).ranks = cases.ranks().front();
+    if (!draw.quick() && backend == to_string(Backend::shm))
+      draw.add(backend, Primitive::sendrecv, kWrapBytes, draw.ranks().front());
   }
 }
 
@@ -131,7 +130,6 @@ std::string pass_bytes(Rank& rank, const Case& c) {
 }
 
 Finding run_counter_wrap(Rank& rank, const Case& c) {
-  if (rank.size() < 2) return Finding::skip("it takes two ranks");
   if (c.variant == kWrapBytes) return Finding::of(pass_bytes(rank, c));
   if (c.variant <= kBefore) throw std::invalid_argument("no number of collectives to pass");
   return Finding::of(pass_operations(rank, c));
@@ -139,7 +137,8 @@ Finding run_counter_wrap(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kCounterWrap{"counter_wrap", "groups go on rightly when their counters pass 2^31, 2^32 and 2^63",
-                            Property::Kind::group, &add_counter_wrap, &run_counter_wrap};
+const Property kCounterWrap =
+    in_group("counter_wrap", "groups go on rightly when their counters pass 2^31, 2^32 and 2^63", &add_counter_wrap,
+             &run_counter_wrap, OnGpus::nothing, 2);
 
 }  // namespace col::colcheck

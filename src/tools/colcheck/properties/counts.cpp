@@ -12,37 +12,21 @@ namespace {
 
 // ---- roots: Every rank is the root of every rooted primitive. Quick runs take the algorithms and backends in turn.
 
-void add_root(Draw& draw, const Form& form, int ranks, int root, std::vector<Case>& all) {
-  Case c = draw.next(form, ranks);
-  c.root = root;
-  all.push_back(std::move(c));
-}
-
-std::vector<Form> serving(const std::vector<Form>& forms, int ranks) {
-  std::vector<Form> found;
-  for (const Form& form : forms) {
-    if (serves(form, ranks)) found.push_back(form);
-  }
-  return found;
-}
-
-void add_roots(const Selection& selection, std::vector<Case>& all) {
-  Draw draw(selection, "roots");
+void add_roots(Draw& draw) {
   for (int i = 0; i < kPrimitiveCount; ++i) {
     if (!is_rooted(static_cast<Primitive>(i))) continue;
-    std::size_t turn = 0;
-    for (const int ranks : selection.ranks) {
-      const std::vector<Form> forms = serving(draw.forms_of(static_cast<Primitive>(i)), ranks);
-      for (int root = 0; root < ranks && !forms.empty(); ++root) {
-        if (!draw.quick()) {
-          for (const Form& form : forms) add_root(draw, form, ranks, root, all);
-        } else {
-          add_root(draw, forms[turn++ % forms.size()], ranks, root, all);
-        }
+    int turn = 0;
+    for (const int ranks : draw.selection().ranks) {
+      std::vector<Form> forms = draw.forms_of(static_cast<Primitive>(i));
+      std::erase_if(forms, [&](const Form& form) { return !serves(form, ranks); });
+      const auto count = static_cast<int>(forms.size());
+      for (int root = 0; root < ranks && count > 0; ++root) {
+        for (int taken = 0; taken < (draw.quick() ? 1 : count); ++taken)
+          draw.add_on(forms[static_cast<std::size_t>(turn++ % count)], ranks).root = root;
       }
       // A backend's own may not have had its turn.
       for (const Form& form : forms) {
-        if (draw.quick() && form.is_native()) add_root(draw, form, ranks, static_cast<int>(turn++) % ranks, all);
+        if (draw.quick() && form.is_native()) draw.add_on(form, ranks).root = turn++ % ranks;
       }
     }
   }
@@ -67,19 +51,19 @@ bool is_cut(Primitive primitive) {
 
 class PieceTable {
  public:
-  explicit PieceTable(const Selection& selection)
-      : selection_(selection), draw_(selection, "counts"), forms_(draw_.forms()), ranks_(draw_.ranks()) {
+  explicit PieceTable(Draw& draw)
+      : selection_(draw.selection()), draw_(draw), forms_(draw_.forms()), ranks_(draw_.ranks()) {
     std::erase_if(forms_, [this](const Form& form) { return skips(form); });
   }
 
-  void add_cases(std::vector<Case>& all) {
+  void add_cases() {
     if (forms_.empty()) return;
     const auto number = [](const auto& list) { return static_cast<int>(list.size()); };
     const Parameters parameters{
         {number(forms_), number(ranks_), number(selection_.backends), number(kPieceBytes), 3, number(kDTypes)},
         [this](Choice a, Choice b) { return compatible(a, b); }};
     std::mt19937_64 random(selection_.seed);
-    for (const Row& row : cover(parameters, random)) all.push_back(case_of(row));
+    for (const Row& row : cover(parameters, random)) add_case(row);
   }
 
  private:
@@ -110,13 +94,12 @@ class PieceTable {
     return p * p * bytes <= (draw_.quick() ? kMostQuickBytes : kMostBytes);
   }
 
-  Case case_of(const Row& row) {
+  void add_case(const Row& row) {
     const Form& form = forms_[static_cast<std::size_t>(row[kForm])];
-    Case c = draw_.next(form, ranks_[static_cast<std::size_t>(row[kRanks])]);
+    Case& c = draw_.add_on(form, ranks_[static_cast<std::size_t>(row[kRanks])]);
     c.backend = selection_.backends[static_cast<std::size_t>(row[kBackend])];
     set_dtype(c, kDTypes[static_cast<std::size_t>(row[kType])]);
     c.count = count_of_piece(c, form, kPieceBytes[static_cast<std::size_t>(row[kPiece])], row[kStep]);
-    return c;
   }
 
   std::size_t count_of_piece(const Case& c, const Form& form, std::size_t piece_bytes, int step) const {
@@ -131,28 +114,21 @@ class PieceTable {
   }
 
   const Selection& selection_;
-  Draw draw_;
+  Draw& draw_;
   std::vector<Form> forms_;
   std::vector<int> ranks_;
 };
 
-void add_counts(const Selection& selection, std::vector<Case>& all) {
-  PieceTable(selection).add_cases(all);
+void add_counts(Draw& draw) {
+  PieceTable(draw).add_cases();
 }
 
 }  // namespace
 
-const Property kRoots{"roots",
-                      "rooted primitives are right with every rank as the root",
-                      Property::Kind::group,
-                      &add_roots,
-                      &run_whole_case,
-                      OnGpus::buffers};
-const Property kCounts{"counts",
-                       "no count is special: none, primes, one beside the sizes of segments and of messages",
-                       Property::Kind::group,
-                       &add_counts,
-                       &run_whole_case,
-                       OnGpus::buffers};
+const Property kRoots = in_group("roots", "rooted primitives are right with every rank as the root", &add_roots,
+                                 &run_whole_case, OnGpus::buffers);
+const Property kCounts =
+    in_group("counts", "no count is special: none, primes, one beside the sizes of segments and of messages",
+             &add_counts, &run_whole_case, OnGpus::buffers);
 
 }  // namespace col::colcheck

@@ -1,6 +1,7 @@
 #include "colcheck/properties/draw.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "colcheck/engine/call.hpp"
 #include "colcheck/engine/mix.hpp"
@@ -9,6 +10,7 @@ namespace col::colcheck {
 namespace {
 
 constexpr int kMostQuickRanks = 5;
+constexpr std::uint64_t kDrawn = 0xd7a3;
 constexpr std::size_t kMostBytesInSegments = 20 * 64;
 
 std::uint64_t number_of(std::string_view text) {
@@ -19,27 +21,33 @@ std::uint64_t number_of(std::string_view text) {
 
 }  // namespace
 
-Draw::Draw(const Selection& selection, std::string_view property)
-    : selection_(selection), property_(property), seed_(mix(selection.seed, number_of(property))) {
+std::vector<Case> cases_of(const Property& property, const Selection& selection) {
+  std::vector<Case> cases;
+  Draw draw(property, selection, cases);
+  property.add(draw);
+  return cases;
+}
+
+Draw::Draw(const Property& property, const Selection& selection, std::vector<Case>& cases)
+    : property_(property), selection_(selection), cases_(cases), seed_(mix(selection.seed, number_of(property.name))) {
   for (Form& form : colcheck::forms_of(selection)) {
     if (!backends_of(form).empty()) forms_.push_back(std::move(form));
   }
   for (const int ranks : selection.ranks) {
     const bool few = ranks <= kMostQuickRanks || ranks_.empty() || ranks_.back() == 1;
-    if (!quick() || few) ranks_.push_back(ranks);
+    if (ranks >= property.fewest_ranks && (!quick() || few)) ranks_.push_back(ranks);
   }
   for (std::size_t i = 0; i < turns_.size(); ++i) turns_[i] = mix(seed_, i) % 64;
 }
 
 std::vector<Form> Draw::forms_of(Primitive primitive) const {
-  std::vector<Form> found;
-  std::copy_if(forms_.begin(), forms_.end(), std::back_inserter(found),
-               [&](const Form& form) { return form.primitive == primitive; });
+  std::vector<Form> found = forms_;
+  std::erase_if(found, [&](const Form& form) { return form.primitive != primitive; });
   return found;
 }
 
-int Draw::times(const Form& form) const {
-  return collective_of(form.primitive) ? 1 : static_cast<int>(selection_.backends.size());
+int Draw::times(const Form& form, int full) const {
+  return (collective_of(form.primitive) ? 1 : static_cast<int>(selection_.backends.size())) * (quick() ? 1 : full);
 }
 
 std::vector<std::string> Draw::backends_of(const Form& form) const {
@@ -49,42 +57,28 @@ std::vector<std::string> Draw::backends_of(const Form& form) const {
   return {form.backend};
 }
 
-std::vector<int> Draw::served(const Form& form) const {
-  std::vector<int> found;
-  for (const int ranks : ranks_) {
-    if (serves(form, ranks)) found.push_back(ranks);
-  }
+std::vector<int> Draw::served(const Form& form, int fewest) const {
+  std::vector<int> found = ranks_;
+  std::erase_if(found, [&](int ranks) { return ranks < fewest || !serves(form, ranks); });
   if (found.size() > 1 && found.front() == 1 && !form.algorithm.empty()) found.erase(found.begin());
   return found;
 }
 
-std::optional<Case> Draw::next(const Form& form) {
-  const std::vector<int> ranks = served(form);
-  if (ranks.empty()) return std::nullopt;
-  const std::vector<std::string> backends = backends_of(form);
-  const std::uint64_t turn = turns_[static_cast<std::size_t>(form.primitive)]++;
-  return draw(form, ranks[turn / backends.size() % ranks.size()], backends[turn % backends.size()]);
+Case* Draw::add(const Form& form, int fewest) {
+  const std::vector<int> ranks = served(form, fewest);
+  if (ranks.empty()) return nullptr;
+  const std::uint64_t turn = turns_[static_cast<std::size_t>(form.primitive)];
+  return &add_on(form, ranks[turn / backends_of(form).size() % ranks.size()]);
 }
 
-Case Draw::next(const Form& form, int ranks) {
-  const std::vector<std::string> backends = backends_of(form);
+Case& Draw::add_on(const Form& form, int ranks) {
   const std::uint64_t turn = turns_[static_cast<std::size_t>(form.primitive)]++;
-  return draw(form, ranks, backends[turn % backends.size()]);
-}
-
-Case Draw::draw(const Form& form, int ranks, const std::string& backend) {
-  Case c;
-  c.property = property_;
-  c.seed = mix(seed_, ++number_);
-  const auto drawn = [&](std::uint64_t what, int values) {
-    return static_cast<int>(mix(c.seed, 0xd7a3, what) % static_cast<std::uint64_t>(values));
-  };
-  c.backend = backend;
-  c.ranks = ranks;
-  c.primitive = form.primitive;
+  Case& c = add(in_turn(backends_of(form), turn), form.primitive, 0, ranks);
   c.algorithm = form.algorithm;
-  if (is_rooted(c.primitive)) c.root = drawn(0, ranks);
   if (c.primitive == Primitive::barrier) return c;
+  const auto drawn = [&](std::uint64_t what, int values) {
+    return static_cast<int>(mix(c.seed, kDrawn, what) % static_cast<std::uint64_t>(values));
+  };
   c.dtype = static_cast<DType>(drawn(1, kDTypeCount));
   if (!takes(form, c.dtype)) c.dtype = DType::int32;
   const std::size_t count = count_of(1 + drawn(2, kCountClasses - 1), ranks, c.seed);
@@ -95,6 +89,22 @@ Case Draw::draw(const Form& form, int ranks, const std::string& backend) {
   }
   // What a faster rank sends from another case must not be taken for a message of this one.
   if (c.primitive == Primitive::recv_any) c.tag = 1000 + drawn(100, 1 << 30);
+  return c;
+}
+
+std::vector<std::string> Draw::backends() const {
+  return ranks_.empty() || !selection_.wants_algorithm("") ? std::vector<std::string>() : selection_.backends;
+}
+
+Case Draw::next(const std::string& backend, Primitive primitive, std::uint64_t variant, int ranks) {
+  Case c;
+  c.property = property_.name;
+  c.backend = backend;
+  c.ranks = ranks > 0 ? ranks : in_turn(ranks_, number_);
+  c.primitive = primitive;
+  c.variant = variant;
+  c.seed = mix(seed_, ++number_);
+  if (is_rooted(primitive)) c.root = static_cast<int>(mix(c.seed, kDrawn) % static_cast<std::uint64_t>(c.ranks));
   return c;
 }
 

@@ -93,13 +93,11 @@ class Circumstances {
   int no_root_;
 };
 
-void add_exact(const Selection& selection, std::vector<Case>& all) {
-  const Circumstances all_of_them(selection);
-  const int repeats = selection.effort == Effort::quick ? 1 : 4;
-  std::size_t number = 0;
-  for (int repeat = 0; repeat < repeats; ++repeat) {
-    for (const Row& row : all_of_them.rows()) {
-      all.push_back(all_of_them.case_of(row, number, mix(selection.seed, number)));
+void add_exact(Draw& draw) {
+  const Circumstances all(draw.selection());
+  for (std::size_t repeat = 0, number = 0; repeat < (draw.quick() ? 1 : 4); ++repeat) {
+    for (const Row& row : all.rows()) {
+      draw.add(all.case_of(row, number, mix(draw.selection().seed, number)));
       ++number;
     }
   }
@@ -107,11 +105,8 @@ void add_exact(const Selection& selection, std::vector<Case>& all) {
 
 }  // namespace
 
-const Property kExact{"exact",
-                      "every byte of every output is right, and no other byte changes, where sums are exact",
-                      Property::Kind::group,
-                      &add_exact,
-                      &run_whole_case,
-                      OnGpus::buffers};
+const Property kExact =
+    in_group("exact", "every byte of every output is right, and no other byte changes, where sums are exact",
+             &add_exact, &run_whole_case, OnGpus::buffers);
 
 }  // namespace col::colcheck

@@ -35,14 +35,13 @@ constexpr int kGroupRounds = 5;
 // The groups of this rank, by their place in the order of all groups; the others are false.
 using Groups = std::vector<Group>;
 
-void add_overlapping_groups(const Selection& selection, std::vector<Case>& all) {
-  SequenceCases cases(selection, "overlapping_groups", 53, ranks_for_sequences(selection, 2), all);
-  for (const std::string& backend : cases.backends()) {
-    for (const int ranks : cases.ranks()) {
+void add_overlapping_groups(Draw& draw) {
+  for (const std::string& backend : draw.backends()) {
+    for (const int ranks : draw.ranks()) {
       for (std::uint64_t shape = 0; shape < kShapeCount; ++shape) {
         // The primitive is counted on by all ranks and shapes together.
-        for (int repeat = 0; repeat < (cases.quick() ? 1 : 4); ++repeat)
-          cases.add(backend, primitive_in_turn(cases.number()), shape).ranks = ranks;
+        for (int repeat = 0; repeat < (draw.quick() ? 1 : 4); ++repeat)
+          draw.add(backend, primitive_in_turn(draw.number()), shape, ranks);
       }
     }
   }
@@ -96,7 +95,6 @@ void use_all(const Groups& groups, std::vector<Program>& programs, const std::ve
 }
 
 Finding run_overlapping_groups(Rank& rank, const Case& c) {
-  if (rank.size() < 2) return Finding::skip("it takes two ranks");
   Groups groups = c.variant == kPairs ? make_pairs(rank) : make_children(rank, c.seed);
   std::string problem = c.variant == kPairs ? std::string() : misnumbered(rank, groups);
   groups.push_back(rank.group());
@@ -134,13 +132,11 @@ constexpr std::uint64_t kQuickGroups = 40, kFullGroups = 10'000;
 constexpr std::uint64_t kWarmUp = 16;  // groups, after which caches and pools have what they need
 
 // Case::variant is the number of groups.
-void add_churn(const Selection& selection, std::vector<Case>& all) {
-  SequenceCases cases(selection, "churn", 58, ranks_for_sequences(selection, 2), all);
-  for (const std::string& backend : cases.backends()) {
+void add_churn(Draw& draw) {
+  for (const std::string& backend : draw.backends()) {
     // The costly run is with the smallest number of ranks alone.
-    for (std::size_t i = 0; i < (cases.quick() ? 1 : cases.ranks().size()); ++i)
-      cases.add(backend, Primitive::allreduce, i == 0 && !cases.quick() ? kFullGroups : kQuickGroups).ranks =
-          cases.ranks()[i];
+    for (std::size_t i = 0; i < (draw.quick() ? 1 : draw.ranks().size()); ++i)
+      draw.add(backend, Primitive::allreduce, i == 0 && !draw.quick() ? kFullGroups : kQuickGroups, draw.ranks()[i]);
   }
 }
 
@@ -232,15 +228,12 @@ Finding run_churn(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kOverlappingGroups{
-    "overlapping_groups",
-    "ranks that are in several groups get the right data, in whatever order they wait for calls in flight",
-    Property::Kind::group,
-    &add_overlapping_groups,
-    &run_overlapping_groups,
-    OnGpus::buffers};
-const Property kChurn{"churn",
-                      "groups made and destroyed leave no descriptors, threads, mappings, files or memory behind",
-                      Property::Kind::group, &add_churn, &run_churn};
+const Property kOverlappingGroups =
+    in_group("overlapping_groups",
+             "ranks that are in several groups get the right data, in whatever order they wait for calls in flight",
+             &add_overlapping_groups, &run_overlapping_groups, OnGpus::buffers, 2);
+const Property kChurn =
+    in_group("churn", "groups made and destroyed leave no descriptors, threads, mappings, files or memory behind",
+             &add_churn, &run_churn, OnGpus::nothing, 2);
 
 }  // namespace col::colcheck

@@ -21,7 +21,6 @@
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/properties/draw.hpp"
 #include "colcheck/properties/list.hpp"
-#include "colcheck/properties/refusal.hpp"
 #include "launch/job/small_file.hpp"
 #include "launch/place/cpu_quota.hpp"
 
@@ -65,22 +64,21 @@ std::optional<Form> form_for(const Draw& draw, const Wanted& wanted, int ranks) 
   return found;
 }
 
-void add_huge(const Selection& selection, std::vector<Case>& all) {
-  Draw draw(selection, "huge");
-  const auto ranks = std::find_if(selection.ranks.begin(), selection.ranks.end(), [](int n) { return n > 1; });
-  if (draw.quick() || ranks == selection.ranks.end()) return;
+void add_huge(Draw& draw) {
+  if (draw.quick() || draw.ranks().empty()) return;
+  const int ranks = draw.ranks().front();
+  const std::vector<std::string>& backends = draw.selection().backends;
   std::size_t turn = 0;
   for (const Wanted& wanted : kWanted) {
-    const auto form = form_for(draw, wanted, *ranks);
+    const auto form = form_for(draw, wanted, ranks);
     ++turn;
-    for (std::size_t i = 0; form && i < selection.backends.size(); ++i) {
-      if (!wanted.on_every_backend && i != turn % selection.backends.size()) continue;
-      Case c = draw.next(*form, *ranks);
-      c.backend = selection.backends[i];
+    for (std::size_t i = 0; form && i < backends.size(); ++i) {
+      if (!wanted.on_every_backend && i != turn % backends.size()) continue;
+      Case& c = draw.add_on(*form, ranks);
+      c.backend = backends[i];
       c.dtype = wanted.dtype;
       c.op = Operator::sum;
       c.count = wanted.count;
-      all.push_back(std::move(c));
     }
   }
 }
@@ -270,7 +268,8 @@ Finding run_huge(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kHuge{"huge", "vectors of more than 2^31 elements, or 2^32 bytes, are right wherever one looks",
-                     Property::Kind::group, &add_huge, &run_huge};
+const Property kHuge =
+    in_group("huge", "vectors of more than 2^31 elements, or 2^32 bytes, are right wherever one looks", &add_huge,
+             &run_huge, OnGpus::nothing, 2);
 
 }  // namespace col::colcheck

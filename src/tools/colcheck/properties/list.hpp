@@ -13,6 +13,12 @@ std::span<const Property* const> properties();
 // Null if there is none of that name.
 const Property* find_property(std::string_view name);
 
+// One whose cases are run in groups.
+inline Property in_group(std::string_view name, std::string_view summary, void (*add)(Draw&),
+                         Finding (*run)(Rank&, const Case&), OnGpus on_gpus = OnGpus::nothing, int fewest_ranks = 1) {
+  return {name, summary, Property::Kind::group, add, run, on_gpus, fewest_ranks};
+}
+
 extern const Property kExact;
 extern const Property kRoots;
 extern const Property kCounts;

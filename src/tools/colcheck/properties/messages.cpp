@@ -12,8 +12,8 @@
 
 #include "colcheck/engine/call.hpp"
 #include "colcheck/engine/mix.hpp"
+#include "colcheck/properties/draw.hpp"
 #include "colcheck/properties/list.hpp"
-#include "colcheck/properties/program.hpp"
 #include "common/gpu.hpp"
 
 namespace col::colcheck {
@@ -40,32 +40,29 @@ using Data = std::vector<std::uint32_t>;
 
 // ---- Cases
 
-void add_messages(const Selection& selection, std::vector<Case>& all) {
-  const bool quick = selection.effort == Effort::quick;
-  SequenceCases cases(selection, "messages", 52, ranks_for_sequences(selection), all);
+void add_messages(Draw& draw) {
   const auto add = [&](const std::string& backend, Primitive primitive, std::uint64_t variant, std::size_t count,
                        int fewest) {
-    const auto ranks = ranks_for_sequences(selection, fewest);
+    std::vector<int> ranks = draw.ranks();
+    std::erase_if(ranks, [&](int n) { return n < fewest; });
     // Broken groups take their time to tell, and say the same on any number of ranks.
-    const std::size_t sample = fewest > 1 ? (quick ? 1 : 2) : (quick ? 2 : ranks.size());
+    const std::size_t sample = fewest > 1 ? (draw.quick() ? 1 : 2) : (draw.quick() ? 2 : ranks.size());
     for (std::size_t i = 0; i < std::min(sample, ranks.size()); ++i) {
-      const int chosen = in_turn(ranks, cases.number());
-      Case& c = cases.add(backend, primitive, variant);
+      Case& c = draw.add(backend, primitive, variant, in_turn(ranks, draw.number()));
       c.count = count;
       c.dtype = DType::uint32;
-      c.ranks = chosen;
-      if (is_rooted(primitive)) c.root = static_cast<int>(c.seed % static_cast<std::uint64_t>(c.ranks));
-      c.tag = kFirstTag + static_cast<int>(cases.number()) * kTagsOfCase;
+      c.tag = kFirstTag + static_cast<int>(draw.number()) * kTagsOfCase;
     }
   };
-  for (const std::string& backend : cases.backends()) {
+  for (const std::string& backend : draw.backends()) {
     for (const std::size_t count : {std::size_t{1}, kLongCount}) {
       for (const std::uint64_t matter : {kOrder, kTags, kToSelf}) add(backend, Primitive::send_recv, matter, count, 1);
       for (const Primitive p : {Primitive::sendrecv, Primitive::recv_any, Primitive::batch})
         add(backend, p, 0, count, 1);
       for (const std::uint64_t matter : {kOddCount, kOddDType}) {
         if (tools::moves_device_memory(backend)) continue;  // NCCL does not look at what it moves
-        if (!quick || (count == 1) == (matter == kOddDType)) add(backend, Primitive::send_recv, matter, count, 2);
+        if (!draw.quick() || (count == 1) == (matter == kOddDType))
+          add(backend, Primitive::send_recv, matter, count, 2);
       }
     }
   }
@@ -322,11 +319,8 @@ Finding run_messages(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kMessages{"messages",
-                         "messages keep their order within a tag, do not deadlock, and are never cut off",
-                         Property::Kind::group,
-                         &add_messages,
-                         &run_messages,
-                         OnGpus::buffers};
+const Property kMessages =
+    in_group("messages", "messages keep their order within a tag, do not deadlock, and are never cut off",
+             &add_messages, &run_messages, OnGpus::buffers);
 
 }  // namespace col::colcheck

@@ -5,7 +5,6 @@
 #include <random>
 
 #include "colcheck/engine/mix.hpp"
-#include "colcheck/properties/draw.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -68,24 +67,21 @@ bool takes_part(const NumberCases& wanted, const Form& form) {
 
 class Dealer {
  public:
-  Dealer(const Selection& selection, const NumberCases& wanted)
+  Dealer(Draw& draw, const NumberCases& wanted)
       : wanted_(wanted),
-        draw_(selection, wanted.property),
-        seed_(selection.seed),
-        numbers_(all_numbers(wanted), mix(seed_)) {
-    rows_ = draw_.quick() ? wanted.quick_rows : wanted.full_rows * static_cast<int>(selection.backends.size());
-    for (const Form& form : draw_.forms()) {
-      if (takes_part(wanted, form)) forms_.push_back(form);
-    }
-  }
+        draw_(draw),
+        seed_(draw.selection().seed),
+        numbers_(all_numbers(wanted), mix(seed_)),
+        rows_(draw.quick() ? wanted.quick_rows
+                           : wanted.full_rows * static_cast<int>(draw.selection().backends.size())) {}
 
-  void deal(std::vector<Case>& cases) {
-    for (const Form& form : forms_) {
-      std::vector<int> served = draw_.served(form);
-      std::erase_if(served, [&](int ranks) { return ranks < wanted_.fewest_ranks; });
+  void deal() {
+    std::uint64_t dealt = 0;
+    for (const Form& form : draw_.forms()) {
+      const std::vector<int> served = takes_part(wanted_, form) ? draw_.served(form) : std::vector<int>();
       if (served.empty()) continue;
-      Deck<int> ranks(served, mix(seed_, ++dealt_));
-      for (const Numbers& chosen : numbers_for(form)) cases.push_back(case_of(form, ranks.draw(), chosen));
+      Deck<int> ranks(served, mix(seed_, ++dealt));
+      for (const Numbers& chosen : numbers_for(form)) add(form, ranks.draw(), chosen);
     }
   }
 
@@ -125,8 +121,8 @@ class Dealer {
     }
   }
 
-  Case case_of(const Form& form, int ranks, const Numbers& numbers) {
-    Case c = draw_.next(form, ranks);
+  void add(const Form& form, int ranks, const Numbers& numbers) {
+    Case& c = draw_.add_on(form, ranks);
     c.dtype = numbers.dtype;
     c.op = is_reduction(form.primitive) ? numbers.op : Operator::sum;
     c.variant = numbers.variant;
@@ -137,16 +133,14 @@ class Dealer {
     const bool whole = is_reduction(form.primitive) && row_of(*collective_of(form.primitive)).out == Extent::vector;
     c.in_place = whole && mix(c.seed, 11) % 3 == 0;
     c.asynchronous = form.may_be_asynchronous() && mix(c.seed, 12) % 3 == 0;
-    return c;
+    if (wanted_.adapt) wanted_.adapt(c);
   }
 
   const NumberCases& wanted_;
-  Draw draw_;
-  std::uint64_t seed_;
+  Draw& draw_;
+  const std::uint64_t seed_;
   Deck<Numbers> numbers_;
-  int rows_ = 0;
-  std::uint64_t dealt_ = 0;  // forms
-  std::vector<Form> forms_;
+  const int rows_;
 };
 
 }  // namespace
@@ -155,8 +149,8 @@ bool has_short_segments(const Case& c) {
   return c.algorithm.find(":segment=") != std::string::npos;
 }
 
-void add_number_cases(const Selection& selection, const NumberCases& wanted, std::vector<Case>& cases) {
-  Dealer(selection, wanted).deal(cases);
+void add_number_cases(Draw& draw, const NumberCases& wanted) {
+  Dealer(draw, wanted).deal();
 }
 
 Reduction reduction_of(const Case& c, double (*scale)(int rank)) {

@@ -12,9 +12,8 @@
 #include <fmt/format.h>
 
 #include "colcheck/engine/element.hpp"
-#include "colcheck/engine/forms.hpp"
-#include "colcheck/engine/property.hpp"
 #include "colcheck/engine/reduction.hpp"
+#include "colcheck/properties/draw.hpp"
 
 namespace col::colcheck {
 
@@ -30,25 +29,25 @@ inline constexpr Operator kOrdering[] = {Operator::sum, Operator::product, Opera
 inline constexpr std::uint64_t kUsual[] = {0};
 
 struct NumberCases {
-  std::string_view property;
   std::span<const DType> dtypes;
   std::span<const Operator> operators;
   std::span<const std::uint64_t> variants = kUsual;
   int quick_rows = 3;         // for every form, each with another number of ranks if there are enough
   int full_rows = 12;         // for every backend
-  int fewest_ranks = 1;       // a smaller number of ranks shows nothing
   std::size_t shortest = 16;  // of a vector or block; fewer numbers show little
   std::size_t longest = {};   // in a quick run; 0: no limit
   // Whether the property uses the form. Empty: all reductions.
   std::function<bool(const Form& form)> takes = {};
   // Whether the form can be used for that case. Empty: always.
   std::function<bool(const Form& form, const Case& c)> allows = {};
+  // The last word on a case. Empty: none.
+  std::function<void(Case& c)> adapt = {};
 };
 
 // Appends the cases. A backend's own algorithm comes with each of the types and variants, and with each allowed
 // operator for each kind of type (signed, unsigned, narrow float, other float), whatever the number of rows. The others
 // come with pairs of type and operator in a random order, all equally often. Deterministic.
-void add_number_cases(const Selection& selection, const NumberCases& wanted, std::vector<Case>& cases);
+void add_number_cases(Draw& draw, const NumberCases& wanted);
 
 // Whether the algorithm must use segments that are much shorter than usual.
 bool has_short_segments(const Case& c);

@@ -28,15 +28,11 @@ Finding judged(Rank& rank, const Case& c, const Reduction& call, const PerRank<T
 // more is for the powers of u. A product is rounded p - 1 times: (p + 2) * u * |result|. Narrow floats are summed in
 // float32 and then rounded once: between the roundings of both ends of that range, every value is right, and no other.
 
-void add_rounding(const Selection& selection, std::vector<Case>& all) {
-  add_number_cases(
-      selection,
-      {.property = "rounding",
-       .dtypes = kFloats,
-       .operators = kScaling,
-       .longest = 1500,
-       .allows = [&](const Form& form, const Case& c) { return !is_careless(form, selection) || !is_narrow(c.dtype); }},
-      all);
+void add_rounding(Draw& draw) {
+  add_number_cases(draw,
+                   {.dtypes = kFloats, .operators = kScaling, .longest = 1500, .allows = [&](auto& form, auto& c) {
+                      return !is_careless(form, draw.selection()) || !is_narrow(c.dtype);
+                    }});
 }
 
 // Products of many ranks must not overflow or underflow in float16; those of 8 bits take less.
@@ -68,19 +64,13 @@ constexpr Operator kInFloat32[] = {Operator::sum, Operator::avg, Operator::produ
 constexpr std::uint64_t kRoundedOnce = 0, kCompressed = 1;
 constexpr std::uint64_t kMostlyOnce[] = {kRoundedOnce, kRoundedOnce, kRoundedOnce, kCompressed};
 
-void add_half_sums(const Selection& selection, std::vector<Case>& all) {
-  add_number_cases(selection,
-                   {.property = "half_sums",
-                    .dtypes = kNarrow,
-                    .operators = kInFloat32,
-                    .variants = kMostlyOnce,
-                    .fewest_ranks = 2,  // and from three on, rounding on the way shows in sums
-                    .longest = 1500,
-                    .allows =
-                        [&](const Form& form, const Case& c) {
-                          return !is_careless(form, selection) && (c.variant == kRoundedOnce || !form.is_native());
-                        }},
-                   all);
+// From three ranks on, rounding on the way shows in sums.
+void add_half_sums(Draw& draw) {
+  const auto allows = [&](const Form& form, const Case& c) {
+    return !is_careless(form, draw.selection()) && (c.variant == kRoundedOnce || !form.is_native());
+  };
+  add_number_cases(
+      draw, {.dtypes = kNarrow, .operators = kInFloat32, .variants = kMostlyOnce, .longest = 1500, .allows = allows});
 }
 
 // Whether float32 holds all partial results, whatever the order.
@@ -111,20 +101,15 @@ Finding run_half_sums(Rank& rank, const Case& c) {
 // results do not depend on the order of the ranks, except for the payload of a NaN, which is not checked. min and max
 // of a NaN and anything are NaN, min of both zeros is -0 and max +0, and a denormal is not flushed to zero.
 
-void add_special_values(const Selection& selection, std::vector<Case>& all) {
-  const std::size_t before = all.size();
-  add_number_cases(selection,
-                   {.property = "special_values",
-                    .dtypes = kFloats,
-                    .operators = kOrdering,
-                    .quick_rows = 4,
-                    .allows = [&](const Form& form, const Case&) { return !is_careless(form, selection); }},
-                   all);
-  for (std::size_t i = before; i < all.size(); ++i) {
-    const std::size_t columns = special_columns<float>(all[i].ranks).size();
-    const bool once = takes_blocks(all[i].primitive) || has_short_segments(all[i]);
-    all[i].count = once ? columns : columns * static_cast<std::size_t>(all[i].ranks);
-  }
+void add_special_values(Draw& draw) {
+  const auto allows = [&](const Form& form, const Case&) { return !is_careless(form, draw.selection()); };
+  const auto adapt = [](Case& c) {
+    const std::size_t columns = special_columns<float>(c.ranks).size();
+    const bool once = takes_blocks(c.primitive) || has_short_segments(c);
+    c.count = once ? columns : columns * static_cast<std::size_t>(c.ranks);
+  };
+  add_number_cases(draw,
+                   {.dtypes = kFloats, .operators = kOrdering, .quick_rows = 4, .allows = allows, .adapt = adapt});
 }
 
 // Powers of two, so that a scaled denormal is rounded at most where it is scaled.
@@ -149,11 +134,8 @@ Finding run_special_values(Rank& rank, const Case& c) {
 constexpr Operator kAll[] = {Operator::sum,  Operator::product, Operator::min,  Operator::max,       Operator::avg,
                              Operator::band, Operator::bor,     Operator::bxor, Operator::premul_sum};
 
-void add_wrap(const Selection& selection, std::vector<Case>& all) {
-  add_number_cases(
-      selection,
-      {.property = "wrap", .dtypes = kIntegers, .operators = kAll, .quick_rows = 3, .full_rows = 24, .longest = 1500},
-      all);
+void add_wrap(Draw& draw) {
+  add_number_cases(draw, {.dtypes = kIntegers, .operators = kAll, .full_rows = 24, .longest = 1500});
 }
 
 // Five kinds of elements take turns.
@@ -192,22 +174,16 @@ Finding run_wrap(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kRounding{"rounding",
-                         "sums of random floats are off by no more than (ranks + 2) half ulps of sum|x|",
-                         Property::Kind::group,
-                         &add_rounding,
-                         &run_rounding,
-                         OnGpus::results};
-const Property kHalfSums{
-    "half_sums",           "floats of 8 and 16 bits are summed in float32 over all ranks and rounded once",
-    Property::Kind::group, &add_half_sums,
-    &run_half_sums,        OnGpus::results};
-const Property kSpecialValues{
-    "special_values",      "NaN, infinities, zeros of both signs and denormals come out as IEEE 754 has it",
-    Property::Kind::group, &add_special_values,
-    &run_special_values,   OnGpus::results};
-const Property kWrap{
-    "wrap",         "integers wrap, and their averages round toward zero", Property::Kind::group, &add_wrap, &run_wrap,
-    OnGpus::results};
+const Property kRounding =
+    in_group("rounding", "sums of random floats are off by no more than (ranks + 2) half ulps of sum|x|", &add_rounding,
+             &run_rounding, OnGpus::results);
+const Property kHalfSums =
+    in_group("half_sums", "floats of 8 and 16 bits are summed in float32 over all ranks and rounded once",
+             &add_half_sums, &run_half_sums, OnGpus::results, 2);
+const Property kSpecialValues =
+    in_group("special_values", "NaN, infinities, zeros of both signs and denormals come out as IEEE 754 has it",
+             &add_special_values, &run_special_values, OnGpus::results);
+const Property kWrap =
+    in_group("wrap", "integers wrap, and their averages round toward zero", &add_wrap, &run_wrap, OnGpus::results);
 
 }  // namespace col::colcheck

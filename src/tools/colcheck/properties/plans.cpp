@@ -10,8 +10,7 @@
 
 #include <col/select.hpp>
 
-#include "colcheck/engine/forms.hpp"
-#include "colcheck/engine/mix.hpp"
+#include "colcheck/properties/draw.hpp"
 #include "colcheck/properties/list.hpp"
 
 namespace col::colcheck {
@@ -29,20 +28,10 @@ struct RankRange {
 };
 
 // Appends every built-in algorithm that the selection allows, with each of the ranges.
-void add_plan_cases(const Selection& selection, std::string_view property, std::span<const RankRange> ranges,
-                    std::vector<Case>& cases) {
-  std::uint64_t number = 0;
-  for (const Form& form : forms_of(selection)) {
+void add_plan_cases(Draw& draw, std::span<const RankRange> ranges) {
+  for (const Form& form : draw.forms()) {
     if (form.built_in == nullptr) continue;
-    for (const RankRange& range : ranges) {
-      Case c;
-      c.property = property;
-      c.primitive = form.primitive;
-      c.algorithm = form.algorithm;
-      c.variant = range.variant();
-      c.seed = mix(selection.seed, 66, ++number);
-      cases.push_back(std::move(c));
-    }
+    for (const RankRange& range : ranges) draw.add("", form.primitive, range.variant(), 1).algorithm = form.algorithm;
   }
 }
 
@@ -106,14 +95,11 @@ std::string describe(const PlanProblem::Spec& spec) {
 // contribution exactly once, messages pair, nothing can deadlock even if every send waits for its receive, no buffer is
 // overrun.
 
-constexpr std::array kQuickProofs = {RankRange{1, 8}, RankRange{9, 16}};
-constexpr std::array kFullProofs = {RankRange{1, 8}, RankRange{9, 16}, RankRange{17, 32}, RankRange{33, 64}};
+// A quick run has the first two.
+constexpr std::array kProofs = {RankRange{1, 8}, RankRange{9, 16}, RankRange{17, 32}, RankRange{33, 64}};
 
-void add_plans(const Selection& selection, std::vector<Case>& all) {
-  if (selection.effort == Effort::quick)
-    add_plan_cases(selection, "plans", kQuickProofs, all);
-  else
-    add_plan_cases(selection, "plans", kFullProofs, all);
+void add_plans(Draw& draw) {
+  add_plan_cases(draw, std::span(kProofs).first(draw.quick() ? 2 : 4));
 }
 
 // In place or not, and in which types partial results and inputs are.
@@ -193,17 +179,14 @@ Finding run_plans(Rank& /*rank*/, const Case& c) {
 // ---- simulator: The simulator comes to an end with every algorithm, with times that make sense: no rank ends after
 // the last one, and none of them beats what is impossible.
 
-constexpr std::array kQuickSimulations = {RankRange{1, 12}};
-constexpr std::array kFullSimulations = {RankRange{1, 12}, RankRange{13, 32}, RankRange{33, 64}};
+// A quick run has the first.
+constexpr std::array kSimulations = {RankRange{1, 12}, RankRange{13, 32}, RankRange{33, 64}};
 constexpr std::size_t kElementBytes = 4;
 // The bound and the simulation add up the same numbers in another order.
 constexpr double kRounding = 1e-9;
 
-void add_simulations(const Selection& selection, std::vector<Case>& all) {
-  if (selection.effort == Effort::quick)
-    add_plan_cases(selection, "simulator", kQuickSimulations, all);
-  else
-    add_plan_cases(selection, "simulator", kFullSimulations, all);
+void add_simulations(Draw& draw) {
+  add_plan_cases(draw, std::span(kSimulations).first(draw.quick() ? 1 : 3));
 }
 
 // A machine: from fast to slow, one thing or another being what counts.

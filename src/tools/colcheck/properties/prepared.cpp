@@ -10,17 +10,10 @@ namespace {
 // ---- prepared: A collective that was prepared gives the result of the call at every start, beside ranks that have not
 // prepared theirs.
 
-void add_prepared(const Selection& selection, std::vector<Case>& all) {
-  Draw draw(selection, "prepared");
+void add_prepared(Draw& draw) {
   for (const Form& form : draw.forms()) {
     if (!collective_of(form.primitive) || !form.may_be_asynchronous()) continue;
-    const int repeats = draw.times(form) * (draw.quick() ? 1 : 4);
-    for (int repeat = 0; repeat < repeats; ++repeat) {
-      auto c = draw.next(form);
-      if (!c) continue;
-      c->asynchronous = true;
-      all.push_back(*std::move(c));
-    }
+    draw.add(form, draw.times(form, 4), [](Case& c) { c.asynchronous = true; });
   }
 }
 
@@ -41,11 +34,8 @@ Finding run_prepared(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kPrepared{"prepared",
-                         "a collective that was prepared gives the result of the call at every start",
-                         Property::Kind::group,
-                         &add_prepared,
-                         &run_prepared,
-                         OnGpus::buffers};
+const Property kPrepared =
+    in_group("prepared", "a collective that was prepared gives the result of the call at every start", &add_prepared,
+             &run_prepared, OnGpus::buffers);
 
 }  // namespace col::colcheck

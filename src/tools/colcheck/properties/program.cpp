@@ -13,7 +13,6 @@
 namespace col::colcheck {
 namespace {
 
-constexpr int kMostQuickProgramRanks = 5;
 // One call in so many is longer than what transports send at once.
 constexpr std::uint64_t kLongEvery = 16;
 constexpr std::size_t kLongProgramCount = 9001;
@@ -36,32 +35,6 @@ bool can_serve(const std::string& algorithm, const Case& c, int ranks) {
 }
 
 }  // namespace
-
-std::vector<int> ranks_for_sequences(const Selection& selection, int fewest) {
-  std::vector<int> ranks, few;
-  for (const int n : selection.ranks) {
-    if (n < fewest) continue;
-    ranks.push_back(n);
-    if (n <= kMostQuickProgramRanks) few.push_back(n);
-  }
-  if (selection.effort == Effort::full || ranks.empty()) return ranks;
-  return few.empty() ? std::vector<int>{ranks.front()} : few;
-}
-
-std::vector<std::string> SequenceCases::backends() const {
-  return ranks_.empty() || !selection_.wants_algorithm("") ? std::vector<std::string>() : selection_.backends;
-}
-
-Case& SequenceCases::add(const std::string& backend, Primitive primitive, std::uint64_t variant) {
-  Case& c = cases_.emplace_back();
-  c.property = property_;
-  c.backend = backend;
-  c.ranks = in_turn(ranks_, number_);
-  c.primitive = primitive;
-  c.variant = variant;
-  c.seed = mix(selection_.seed, salt_, ++number_);
-  return c;
-}
 
 // ---- Program
 

@@ -13,48 +13,9 @@
 
 #include "colcheck/engine/call.hpp"
 #include "colcheck/engine/property.hpp"
+#include "colcheck/properties/draw.hpp"
 
 namespace col::colcheck {
-
-// Numbers of ranks for sequences: those of the selection, at least `fewest`. A quick run uses none above five, unless
-// there are no others.
-std::vector<int> ranks_for_sequences(const Selection& selection, int fewest = 1);
-
-// Counts up to draw several things in turn, so that a few cases contain all of them.
-template <class T>
-const T& in_turn(const std::vector<T>& all, std::size_t number) {
-  return all[number % all.size()];
-}
-
-// Appends cases of one property. Each has the next of the numbers of ranks, and a seed of its own; `salt` keeps those
-// of different properties apart.
-class SequenceCases {
- public:
-  SequenceCases(const Selection& selection, std::string_view property, std::uint64_t salt, std::vector<int> ranks,
-                std::vector<Case>& cases)
-      : selection_(selection), property_(property), salt_(salt), ranks_(std::move(ranks)), cases_(cases) {}
-
-  bool quick() const { return selection_.effort == Effort::quick; }
-  // Those of the selection; none if there is no number of ranks, or if it has no place for what is chosen by default.
-  std::vector<std::string> backends() const;
-  const std::vector<int>& ranks() const { return ranks_; }
-  // How many cases there are so far.
-  std::size_t number() const { return number_; }
-  Case& add(const std::string& backend, Primitive primitive, std::uint64_t variant = 0);
-
- private:
-  const Selection& selection_;
-  std::string_view property_;
-  std::uint64_t salt_;
-  std::vector<int> ranks_;
-  std::vector<Case>& cases_;
-  std::size_t number_ = 0;
-};
-
-// The n-th primitive, round and round.
-inline Primitive primitive_in_turn(std::size_t n) {
-  return static_cast<Primitive>(n % kPrimitiveCount);
-}
 
 // Which calls a program has. Half of them use one primitive.
 struct ProgramStyle {

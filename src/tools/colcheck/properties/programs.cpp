@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "colcheck/engine/call.hpp"
-#include "colcheck/engine/forms.hpp"
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/properties/list.hpp"
 #include "colcheck/properties/program.hpp"
@@ -25,25 +24,18 @@ constexpr std::size_t kProgramLength = 20;
 
 // A program for each primitive on each backend; with --algo, and for what a backend does in its own way, one for each
 // of those algorithms.
-void add_programs(const Selection& selection, std::vector<Case>& all) {
-  const std::vector<int> ranks = ranks_for_sequences(selection);
-  const auto forms = forms_of(selection);
-  SequenceCases cases(selection, "programs", 50, ranks, all);
-  for (const std::string& backend : selection.backends) {
-    for (const Form& form : forms) {
+void add_programs(Draw& draw) {
+  for (const std::string& backend : draw.selection().backends) {
+    for (const Form& form : draw.forms()) {
       if (form.is_native() && form.backend != backend) continue;
-      if (cases.quick() && form.built_in != nullptr && selection.algorithms.empty()) continue;
-      std::vector<int> served = ranks;
+      if (draw.quick() && form.built_in != nullptr && draw.selection().algorithms.empty()) continue;
+      std::vector<int> served = draw.ranks();
       std::erase_if(served, [&](int n) { return !serves(form, n); });
       if (served.empty()) continue;
       // In a full run, what is chosen by default comes with every number of ranks.
-      const std::size_t wanted = !cases.quick() && form.algorithm.empty() ? served.size() : 1;
-      for (std::size_t i = 0; i < wanted; ++i) {
-        const int chosen = in_turn(served, cases.number());
-        Case& c = cases.add(backend, form.primitive);
-        c.ranks = chosen;
-        c.algorithm = form.algorithm;
-      }
+      const std::size_t wanted = !draw.quick() && form.algorithm.empty() ? served.size() : 1;
+      for (std::size_t i = 0; i < wanted; ++i)
+        draw.add(backend, form.primitive, 0, in_turn(served, draw.number())).algorithm = form.algorithm;
     }
   }
 }
@@ -70,14 +62,14 @@ std::optional<int> enough(const Selection& selection) {
   return *found;
 }
 
-void add_many_ranks(const Selection& selection, std::vector<Case>& all) {
-  const auto ranks = enough(selection);
-  SequenceCases cases(selection, "many_ranks", 57, ranks ? std::vector<int>{*ranks} : std::vector<int>(), all);
-  for (const std::string& backend : cases.backends()) {
+void add_many_ranks(Draw& draw) {
+  const auto ranks = enough(draw.selection());
+  if (!ranks) return;
+  for (const std::string& backend : draw.backends()) {
     // In the first few, ranks wait for all others.
-    for (int i = 0; i < kPrimitiveCount; i += cases.quick() ? 6 : 1)
-      cases.add(backend, primitive_in_turn(static_cast<std::size_t>(i) + cases.number() / 4),
-                cases.quick() ? kQuickLength : kLength);
+    for (int i = 0; i < kPrimitiveCount; i += draw.quick() ? 6 : 1)
+      draw.add(backend, primitive_in_turn(static_cast<std::size_t>(i) + draw.number() / 4),
+               draw.quick() ? kQuickLength : kLength, *ranks);
   }
 }
 
@@ -102,14 +94,13 @@ enum Way : std::uint64_t {
   kWayCount
 };
 
-void add_async(const Selection& selection, std::vector<Case>& all) {
-  SequenceCases cases(selection, "async", 51, ranks_for_sequences(selection), all);
-  for (const std::string& backend : cases.backends()) {
+void add_async(Draw& draw) {
+  for (const std::string& backend : draw.backends()) {
     for (int p = 0; p < kPrimitiveCount; ++p) {
       const auto primitive = static_cast<Primitive>(p);
       if (!has_i_form(primitive)) continue;
-      for (std::uint64_t way = 0; way < (cases.quick() ? std::uint64_t{1} : kWayCount); ++way) {
-        Case& c = cases.add(backend, primitive, cases.quick() ? cases.number() % kWayCount : way);
+      for (std::uint64_t way = 0; way < (draw.quick() ? std::uint64_t{1} : kWayCount); ++way) {
+        Case& c = draw.add(backend, primitive, draw.quick() ? draw.number() % kWayCount : way);
         if (primitive == Primitive::recv_any && c.variant == kDrop) c.variant = kDestroy;
         c.asynchronous = true;
       }
@@ -180,17 +171,16 @@ Finding run_async(Rank& rank, const Case& c) {
 constexpr std::uint64_t kSoon = 150, kLate = 700;
 constexpr std::size_t kInFlightMeanwhile = 12;
 
-void add_slow_rank(const Selection& selection, std::vector<Case>& all) {
-  SequenceCases cases(selection, "slow_rank", 64, ranks_for_sequences(selection, 2), all);
+void add_slow_rank(Draw& draw) {
   const auto add = [&](const std::string& backend, Primitive primitive, bool asynchronous, std::uint64_t late) {
-    Case& c = cases.add(backend, primitive, late);
+    Case& c = draw.add(backend, primitive, late);
     c.count = 100;
     c.dtype = DType::float32;
     c.asynchronous = asynchronous;
   };
-  for (const std::string& backend : cases.backends()) {
-    if (cases.quick()) {
-      add(backend, Primitive::allreduce, cases.number() % 2 == 1, kSoon);
+  for (const std::string& backend : draw.backends()) {
+    if (draw.quick()) {
+      add(backend, Primitive::allreduce, draw.number() % 2 == 1, kSoon);
       continue;
     }
     for (int p = 0; p < kPrimitiveCount; ++p) add(backend, static_cast<Primitive>(p), false, kSoon);
@@ -222,22 +212,16 @@ Finding run_slow_rank(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kPrograms{"programs",
-                         "different calls back to back, waited for in other orders on each rank, are all right",
-                         Property::Kind::group,
-                         &add_programs,
-                         &run_programs,
-                         OnGpus::buffers};
-const Property kManyRanks{"many_ranks", "four times as many ranks as cores get the right data, only later",
-                          Property::Kind::group, &add_many_ranks, &run_many_ranks};
-const Property kAsync{"async",
-                      "many calls in flight end rightly in any order, polled, dropped, or drained by destroy",
-                      Property::Kind::group,
-                      &add_async,
-                      &run_async,
-                      OnGpus::buffers};
-const Property kSlowRank{"slow_rank",
-                         "a rank that is late, but within the timeout, gets right data and so do the others",
-                         Property::Kind::group, &add_slow_rank, &run_slow_rank};
+const Property kPrograms =
+    in_group("programs", "different calls back to back, waited for in other orders on each rank, are all right",
+             &add_programs, &run_programs, OnGpus::buffers);
+const Property kManyRanks = in_group("many_ranks", "four times as many ranks as cores get the right data, only later",
+                                     &add_many_ranks, &run_many_ranks);
+const Property kAsync =
+    in_group("async", "many calls in flight end rightly in any order, polled, dropped, or drained by destroy",
+             &add_async, &run_async, OnGpus::buffers);
+const Property kSlowRank =
+    in_group("slow_rank", "a rank that is late, but within the timeout, gets right data and so do the others",
+             &add_slow_rank, &run_slow_rank, OnGpus::nothing, 2);
 
 }  // namespace col::colcheck

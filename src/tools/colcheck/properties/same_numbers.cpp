@@ -34,18 +34,14 @@ bool can_be_asked(const Form& form, const Case& c) {
   return c.variant == kPlain || (!form.is_native() && is_reduction(form.primitive) && is_narrow(c.dtype));
 }
 
-void add_same_bits(const Selection& selection, std::vector<Case>& all) {
-  add_number_cases(selection,
-                   {.property = "same_bits",
-                    .dtypes = kFloats,
-                    .operators = kOrdering,
-                    .variants = kVariants,
-                    .full_rows = 24,
-                    .fewest_ranks = 2,
-                    .longest = 1500,
-                    .takes = [](const Form& form) { return is_alike_everywhere(form.primitive); },
-                    .allows = &can_be_asked},
-                   all);
+void add_same_bits(Draw& draw) {
+  add_number_cases(draw, {.dtypes = kFloats,
+                          .operators = kOrdering,
+                          .variants = kVariants,
+                          .full_rows = 24,
+                          .longest = 1500,
+                          .takes = [](const Form& form) { return is_alike_everywhere(form.primitive); },
+                          .allows = &can_be_asked});
 }
 
 // Now and then NaNs on two ranks, each with a payload of its own.
@@ -112,17 +108,13 @@ constexpr std::uint64_t kGroups[] = {kOneGroup, kOneGroup, kOneGroup, kOneGroup,
                                      kOneGroup, kOneGroup, kOneGroup, kFreshGroup};
 constexpr int kRuns = 4;
 
-void add_repeatable(const Selection& selection, std::vector<Case>& all) {
-  add_number_cases(selection,
-                   {.property = "repeatable",
-                    .dtypes = kFloats,
-                    .operators = kScaling,
-                    .variants = kGroups,
-                    .quick_rows = 2,
-                    .full_rows = 6,
-                    .fewest_ranks = 2,
-                    .longest = 1500},
-                   all);
+void add_repeatable(Draw& draw) {
+  add_number_cases(draw, {.dtypes = kFloats,
+                          .operators = kScaling,
+                          .variants = kGroups,
+                          .quick_rows = 2,
+                          .full_rows = 6,
+                          .longest = 1500});
 }
 
 // Makes this rank late by some microseconds, or not.
@@ -181,35 +173,21 @@ bool is_native(Primitive primitive, const std::string& algorithm) {
          find_algorithm(*collective_of(primitive), AlgorithmSpec::parse(algorithm).name) == nullptr;
 }
 
-bool is_kept_form(const Form& form) {
-  return is_reduction(form.primitive) && keeps_rank_order(form.primitive, form.algorithm);
-}
-
-bool is_refused(const Form& form) {
-  return is_reduction(form.primitive) && !keeps_rank_order(form.primitive, form.algorithm);
-}
-
-void add_rank_order(const Selection& selection, std::vector<Case>& all) {
-  add_number_cases(selection,
-                   {.property = "rank_order",
-                    .dtypes = kFloats,
-                    .operators = kScaling,
-                    .quick_rows = 5,
-                    .full_rows = 24,
-                    .shortest = 0,  // the order must not depend on the length
-                    .takes = &is_kept_form},
-                   all);
+void add_rank_order(Draw& draw) {
+  const auto keeps = [](const Form& form) { return keeps_rank_order(form.primitive, form.algorithm); };
+  add_number_cases(draw, {.dtypes = kFloats,
+                          .operators = kScaling,
+                          .quick_rows = 5,
+                          .full_rows = 24,
+                          .shortest = 0,  // the order must not depend on the length
+                          .takes = [&](const Form& form) { return is_reduction(form.primitive) && keeps(form); }});
+  if (draw.ranks().empty() || draw.ranks().back() == 1) return;  // nobody refuses
   constexpr DType kOne[] = {DType::float32};
   constexpr Operator kSum[] = {Operator::sum};
-  add_number_cases(selection,
-                   {.property = "rank_order",
-                    .dtypes = kOne,
-                    .operators = kSum,
-                    .quick_rows = 1,
-                    .full_rows = 3,
-                    .fewest_ranks = 2,
-                    .takes = &is_refused},
-                   all);
+  add_number_cases(draw,
+                   {.dtypes = kOne, .operators = kSum, .quick_rows = 1, .full_rows = 3, .takes = [&](const Form& form) {
+                      return is_reduction(form.primitive) && !keeps(form);
+                    }});
 }
 
 // Empty when it is refused, in the right words.
@@ -248,16 +226,13 @@ Finding run_rank_order(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kSameBits{
-    "same_bits",           "all ranks get the same bits from allreduce, allgather(v) and broadcast",
-    Property::Kind::group, &add_same_bits,
-    &run_same_bits,        OnGpus::results};
-const Property kRepeatable{"repeatable",          "the same call gives the same bits again, whoever comes late",
-                           Property::Kind::group, &add_repeatable,
-                           &run_repeatable,       OnGpus::results};
-const Property kRankOrder{
-    "rank_order",          "deterministic calls combine in rank order, to the bit, or are refused",
-    Property::Kind::group, &add_rank_order,
-    &run_rank_order,       OnGpus::results};
+const Property kSameBits =
+    in_group("same_bits", "all ranks get the same bits from allreduce, allgather(v) and broadcast", &add_same_bits,
+             &run_same_bits, OnGpus::results, 2);
+const Property kRepeatable = in_group("repeatable", "the same call gives the same bits again, whoever comes late",
+                                      &add_repeatable, &run_repeatable, OnGpus::results, 2);
+const Property kRankOrder =
+    in_group("rank_order", "deterministic calls combine in rank order, to the bit, or are refused", &add_rank_order,
+             &run_rank_order, OnGpus::results);
 
 }  // namespace col::colcheck

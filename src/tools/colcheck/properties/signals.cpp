@@ -34,12 +34,11 @@ constexpr int kMostRounds = 200;
 constexpr std::chrono::microseconds kInterval(150);
 constexpr std::chrono::milliseconds kNap(2);  // of the rank that the others wait for, so that they sleep
 
-void add_signals(const Selection& selection, std::vector<Case>& all) {
-  SequenceCases cases(selection, "signals", 65, ranks_for_sequences(selection, 2), all);
-  for (const std::string& backend : cases.backends()) {
+void add_signals(Draw& draw) {
+  for (const std::string& backend : draw.backends()) {
     for (std::uint64_t target = 0; target < kTargetCount; ++target) {
-      const int wanted = !cases.quick() ? kPrimitiveCount : target == kCreation ? 1 : 3;
-      for (int i = 0; i < wanted; ++i) cases.add(backend, primitive_in_turn(cases.number() * 3), target);
+      const int wanted = !draw.quick() ? kPrimitiveCount : target == kCreation ? 1 : 3;
+      for (int i = 0; i < wanted; ++i) draw.add(backend, primitive_in_turn(draw.number() * 3), target);
     }
   }
 }
@@ -149,7 +148,8 @@ Finding run_signals(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kSignals{"signals", "a storm of signals at every rank disturbs no call and no making of a group",
-                        Property::Kind::group, &add_signals, &run_signals};
+const Property kSignals =
+    in_group("signals", "a storm of signals at every rank disturbs no call and no making of a group", &add_signals,
+             &run_signals, OnGpus::nothing, 2);
 
 }  // namespace col::colcheck

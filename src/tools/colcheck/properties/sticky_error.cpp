@@ -9,9 +9,8 @@
 
 #include "colcheck/engine/call.hpp"
 #include "colcheck/engine/mix.hpp"
+#include "colcheck/properties/draw.hpp"
 #include "colcheck/properties/list.hpp"
-#include "colcheck/properties/program.hpp"
-#include "colcheck/properties/refusal.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -23,14 +22,12 @@ constexpr std::array<Primitive, 4> kBreakers = {Primitive::allreduce, Primitive:
 
 using Data = std::vector<std::int32_t>;
 
-void add_sticky_error(const Selection& selection, std::vector<Case>& all) {
-  SequenceCases cases(selection, "sticky_error", 59, ranks_for_sequences(selection, 2), all);
-  for (const std::string& backend : cases.backends()) {
-    // Each takes as long as a diagnosis does.
-    for (std::size_t i = 0; i < (cases.quick() ? 1 : kBreakers.size()); ++i) {
-      Case& c = cases.add(backend, kBreakers[cases.number() % kBreakers.size()]);
-      // Where most agree, the diagnosis takes less time than between two.
-      if (cases.quick()) c.ranks = cases.ranks().back();
+void add_sticky_error(Draw& draw) {
+  for (const std::string& backend : draw.backends()) {
+    // Each takes as long as a diagnosis does. Where most agree, that is less time than between two.
+    for (std::size_t i = 0; i < (draw.quick() ? 1 : kBreakers.size()); ++i) {
+      Case& c =
+          draw.add(backend, kBreakers[draw.number() % kBreakers.size()], 0, draw.quick() ? draw.ranks().back() : 0);
       c.count = kStickyCount;
       c.dtype = DType::int32;
     }
@@ -83,7 +80,6 @@ std::string all_sticky(Group& group, const Error& first, Work& open) {
 }
 
 Finding run_sticky_error(Rank& rank, const Case& c) {
-  if (rank.size() < 2) return Finding::skip("it takes two ranks");
   const GroupSpec spec = rank.spec_of_all(fmt::format("{}/sticky", rank.group().name()));
   Context& context = rank.context();
   Data in(static_cast<std::size_t>(rank.size()) * (c.count + 1)), out(in.size()), never(1);
@@ -117,7 +113,8 @@ Finding run_sticky_error(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kStickyError{"sticky_error", "a broken group names the first cause at every call, and can be made anew",
-                            Property::Kind::group, &add_sticky_error, &run_sticky_error};
+const Property kStickyError =
+    in_group("sticky_error", "a broken group names the first cause at every call, and can be made anew",
+             &add_sticky_error, &run_sticky_error, OnGpus::nothing, 2);
 
 }  // namespace col::colcheck

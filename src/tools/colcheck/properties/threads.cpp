@@ -27,11 +27,10 @@ enum Origin : std::uint64_t {
   kOriginCount
 };
 
-void add_threads(const Selection& selection, std::vector<Case>& all) {
-  SequenceCases cases(selection, "threads", 54, ranks_for_sequences(selection), all);
-  for (const std::string& backend : cases.backends()) {
-    for (int i = 0; i < (cases.quick() ? 5 : 2 * kPrimitiveCount); ++i)
-      cases.add(backend, primitive_in_turn(cases.number() * 7), cases.number() / 2 % kOriginCount);
+void add_threads(Draw& draw) {
+  for (const std::string& backend : draw.backends()) {
+    for (int i = 0; i < (draw.quick() ? 5 : 2 * kPrimitiveCount); ++i)
+      draw.add(backend, primitive_in_turn(draw.number() * 7), draw.number() / 2 % kOriginCount);
   }
 }
 
@@ -95,12 +94,11 @@ constexpr std::size_t kThreadCount = 257;
 
 using ThreadData = std::vector<std::int64_t>;
 
-void add_one_group_two_threads(const Selection& selection, std::vector<Case>& all) {
-  SequenceCases cases(selection, "one_group_two_threads", 55, ranks_for_sequences(selection, 2), all);
-  for (const std::string& backend : cases.backends()) {
+void add_one_group_two_threads(Draw& draw) {
+  for (const std::string& backend : draw.backends()) {
     for (std::uint64_t inside = 0; inside < kInsideCount; ++inside) {
-      for (std::size_t i = 0; i < (cases.quick() ? 1 : cases.ranks().size()); ++i)
-        cases.add(backend, inside == kCollective ? Primitive(Primitive::allreduce) : Primitive::send_recv, inside);
+      for (std::size_t i = 0; i < (draw.quick() ? 1 : draw.ranks().size()); ++i)
+        draw.add(backend, inside == kCollective ? Primitive(Primitive::allreduce) : Primitive::send_recv, inside);
     }
   }
 }
@@ -197,7 +195,6 @@ std::string try_all(Rank& rank, Group& group, Work& other, const std::atomic<boo
 }
 
 Finding run_one_group_two_threads(Rank& rank, const Case& c) {
-  if (rank.size() < 2) return Finding::skip("it takes two ranks");
   Group group = rank.make_group();
   const ThreadData in = input(c, rank.rank());
   ThreadData out = in, late(kThreadCount);
@@ -235,10 +232,11 @@ Finding run_one_group_two_threads(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kThreads{"threads", "threads of a rank that have a group each work at the same time, and all is right",
-                        Property::Kind::group, &add_threads, &run_threads};
-const Property kOneGroupTwoThreads{
+const Property kThreads =
+    in_group("threads", "threads of a rank that have a group each work at the same time, and all is right",
+             &add_threads, &run_threads);
+const Property kOneGroupTwoThreads = in_group(
     "one_group_two_threads", "a thread that uses a group which another one is inside of is refused, and no harm done",
-    Property::Kind::group, &add_one_group_two_threads, &run_one_group_two_threads};
+    &add_one_group_two_threads, &run_one_group_two_threads, OnGpus::nothing, 2);
 
 }  // namespace col::colcheck

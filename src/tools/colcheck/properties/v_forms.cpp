@@ -140,24 +140,24 @@ std::string problem_with_batch(Group& group, const Case& c) {
 
 // ---- The property
 
-void add_v_forms(const Selection& selection, std::vector<Case>& all) {
+void add_v_forms(Draw& draw) {
   constexpr DType kDTypes[] = {DType::uint8, DType::int32, DType::float16, DType::float32, DType::float64};
-  Draw draw(selection, "v_forms");
-  std::uint64_t turn = selection.seed % kShapeCount;
+  std::uint64_t turn = draw.selection().seed % kShapeCount;
   for (const Form& form : draw.forms()) {
     if (!is_v_form(form.primitive) && form.primitive != Primitive::batch) continue;
-    const bool few = draw.quick() && form.built_in != nullptr && selection.algorithms.empty();
-    const std::uint64_t shapes = few ? 3 : draw.quick() ? kShapeCount : 3 * kShapeCount;
-    for (std::uint64_t i = 0; i < shapes; ++i) {
-      auto c = draw.next(form);
-      if (!c) continue;
-      c->variant = turn++ % kShapeCount;
-      c->dtype = kDTypes[mix(c->seed, 2) % std::size(kDTypes)];
-      c->op = Operator::sum;
-      c->count = mix(c->seed, 3) % 5 == 0 ? count_of_bytes(*c, 6 << 10) : 1 + mix(c->seed, 4) % 90;
-      c->in_place = has_in_place(form.primitive) && mix(c->seed, 5) % 3 == 0;
-      all.push_back(*std::move(c));
-    }
+    const bool few = draw.quick() && form.built_in != nullptr && draw.selection().algorithms.empty();
+    constexpr auto kAll = static_cast<int>(kShapeCount);
+    draw.add(form,
+             few            ? 3
+             : draw.quick() ? kAll
+                            : 3 * kAll,
+             [&](Case& c) {
+               c.variant = turn++ % kShapeCount;
+               c.dtype = kDTypes[mix(c.seed, 2) % std::size(kDTypes)];
+               c.op = Operator::sum;
+               c.count = mix(c.seed, 3) % 5 == 0 ? count_of_bytes(c, 6 << 10) : 1 + mix(c.seed, 4) % 90;
+               c.in_place = has_in_place(form.primitive) && mix(c.seed, 5) % 3 == 0;
+             });
   }
 }
 
@@ -170,11 +170,8 @@ Finding run_v_forms(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kVForms{"v_forms",
-                       "blocks may have any counts: none, all with one rank, skewed, in any place",
-                       Property::Kind::group,
-                       &add_v_forms,
-                       &run_v_forms,
-                       OnGpus::buffers};
+const Property kVForms =
+    in_group("v_forms", "blocks may have any counts: none, all with one rank, skewed, in any place", &add_v_forms,
+             &run_v_forms, OnGpus::buffers);
 
 }  // namespace col::colcheck

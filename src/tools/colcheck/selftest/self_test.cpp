@@ -94,10 +94,8 @@ Hunt::Hunt(const PlantedBug& bug, std::uint64_t seed) {
   result_.bug = &bug;
   const Selection selection = selection_for(bug, seed);
   for (const Property* property : properties_for(bug)) {
-    std::vector<Case> cases;
-    property->cases(selection, cases);
     result_.finders.push_back({.property = property->name});
-    for (Case& c : cases) left_[c.ranks].push_back(std::move(c));
+    for (Case& c : cases_of(*property, selection)) left_[c.ranks].push_back(std::move(c));
   }
   for (auto& [ranks, cases] : left_) std::reverse(cases.begin(), cases.end());
 }
