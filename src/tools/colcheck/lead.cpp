@@ -131,16 +131,11 @@ std::vector<CaseResult> Lead::run(std::span<const Case> cases) {
   return all;
 }
 
-std::vector<CaseResult> Lead::share(std::span<const Case> cases) {
-  const std::vector<Answer> answers = give({.kind = Order::Kind::share, .cases = {cases.begin(), cases.end()}});
+std::vector<CaseResult> Lead::share(std::span<const Case> cases, int ranks) {
+  const std::vector<Answer> answers =
+      give({.kind = Order::Kind::share, .ranks = ranks, .cases = {cases.begin(), cases.end()}});
   Merger merger(cases);
   for (std::size_t rank = 0; rank < answers.size(); ++rank) merger.add_all(static_cast<int>(rank), answers[rank]);
-  return std::move(merger.results());
-}
-
-std::vector<CaseResult> Lead::by_itself(std::span<const Case> cases) {
-  Merger merger(cases);
-  merger.add_all(0, carry_out_alone(context_, cases, options_));
   return std::move(merger.results());
 }
 

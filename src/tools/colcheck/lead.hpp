@@ -38,10 +38,8 @@ class Lead {
   // Runs cases that all have the same backend, number of ranks, and kind of devices. If a case breaks its group, the
   // rest go on in a new group. The results are in the order of `cases`.
   std::vector<CaseResult> run(std::span<const Case> cases);
-  // Runs cases that need no group, distributed over the ranks.
-  std::vector<CaseResult> share(std::span<const Case> cases);
-  // Runs cases only on this rank, while the others wait.
-  std::vector<CaseResult> by_itself(std::span<const Case> cases);
+  // Runs cases that need no group, distributed over the first `ranks` ranks.
+  std::vector<CaseResult> share(std::span<const Case> cases, int ranks);
 
  private:
   // Gives the order, and returns the answers of all ranks in rank order. Throws RunEnded.

@@ -149,9 +149,8 @@ Answer run_in_group(Context& context, const Order& order, std::uint64_t number, 
 
 Answer run_share(Context& context, const Order& order, const ObeyOptions& options) {
   CaseRunner runner(Rank(context, {}, order.backend, options.timeout), options);
-  const auto world = static_cast<std::size_t>(context.spec().world_size);
-  for (auto i = static_cast<std::size_t>(context.spec().rank); i < order.cases.size(); i += world)
-    runner.run(i, order.cases[i]);
+  const auto own = static_cast<std::size_t>(context.spec().rank), ranks = static_cast<std::size_t>(order.ranks);
+  for (std::size_t i = own; own < ranks && i < order.cases.size(); i += ranks) runner.run(i, order.cases[i]);
   runner.answer().done = order.cases.size();
   return std::move(runner.answer());
 }
@@ -263,12 +262,6 @@ Answer carry_out(Context& context, const Order& order, std::uint64_t number, con
   }
   if (order.kind == Order::Kind::share) return run_share(context, order, options);
   return run_in_group(context, order, number, options);
-}
-
-Answer carry_out_alone(Context& context, std::span<const Case> cases, const ObeyOptions& options) {
-  CaseRunner runner(Rank(context, {}, {}, options.timeout), options);
-  for (std::size_t i = 0; i < cases.size(); ++i) runner.run(i, cases[i]);
-  return std::move(runner.answer());
 }
 
 void obey(Context& context, tools::Coordinator& lead, const ObeyOptions& options) {

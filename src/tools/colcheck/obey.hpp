@@ -26,7 +26,7 @@ struct Order {
     look,   // each rank says which GPU it has
     probe,  // the first `ranks` ranks make a group over `backend`: does it work, and which own algorithms does it have?
     run,    // the first `ranks` ranks make a group over `backend` and run the cases in it, one after the other
-    share,  // every rank alone runs the cases whose number, modulo the world's size, is its own
+    share,  // each of the first `ranks` ranks alone runs the cases whose number, modulo `ranks`, is its own
   };
   Kind kind = Kind::probe;
   Devices devices = Devices::cpu;  // equal to those of all cases
@@ -73,9 +73,6 @@ struct ObeyOptions {
 // Does this rank's part in `order`, the run's number `number`. Blocks until it is done. Does not throw for findings of
 // cases, or for a group that cannot be made.
 Answer carry_out(Context& context, const Order& order, std::uint64_t number, const ObeyOptions& options);
-
-// Runs cases that need no group, in this process.
-Answer carry_out_alone(Context& context, std::span<const Case> cases, const ObeyOptions& options);
 
 // Waits for orders and carries them out, until there are no more. Throws col::Error if the lead is lost.
 void obey(Context& context, tools::Coordinator& lead, const ObeyOptions& options);

@@ -205,8 +205,8 @@ std::vector<Selection> Run::selections(Results& results) {
 
 std::vector<CaseResult> Run::run_portion(const Portion& portion) {
   if (portion.kind == Property::Kind::group) return lead_.run(portion.cases);
-  if (portion.kind == Property::Kind::alone) return lead_.share(portion.cases);
-  return lead_.by_itself(portion.cases);
+  // Drills start ranks of their own.
+  return lead_.share(portion.cases, portion.kind == Property::Kind::alone ? spec_.world_size : 1);
 }
 
 void Run::run_portions(const std::vector<Portion>& portions, Results& results) {

@@ -10,8 +10,6 @@
 
 #include <fmt/format.h>
 
-#include <col/error.hpp>
-
 #include "colcheck/engine/mix.hpp"
 #include "common/gpu.hpp"
 
@@ -29,22 +27,23 @@ constexpr std::array<std::string_view, 3> kDevices = {"cpu", "cuda", "mixed"};
                   part, why));
 }
 
-// The parts of a token behind the property, in this order: "KEY=VALUE", or "KEY" for what is a bool.
+// The parts of a token behind the property, in this order: "KEY=VALUE", or "KEY" for what is a bool. One with a name is
+// one of so many.
 template <class Visit>
 void for_each_part(const Visit& visit) {
   visit("backend", &Case::backend);
   visit("np", &Case::ranks);
-  visit("coll", &Case::primitive);
+  visit("coll", &Case::primitive, kPrimitiveCount);
   visit("algo", &Case::algorithm);
-  visit("dtype", &Case::dtype);
-  visit("op", &Case::op);
+  visit("dtype", &Case::dtype, kDTypeCount);
+  visit("op", &Case::op, kOperatorCount);
   visit("count", &Case::count);
   visit("root", &Case::root);
   visit("inplace", &Case::in_place);
   visit("async", &Case::asynchronous);
   visit("tag", &Case::tag);
-  visit("memory", &Case::placement);
-  visit("device", &Case::devices);
+  visit("memory", &Case::placement, kPlacementCount);
+  visit("device", &Case::devices, static_cast<int>(kDevices.size()));
   visit("variant", &Case::variant);
   visit("seed", &Case::seed);
 }
@@ -57,29 +56,8 @@ std::string text_of(const Value& value) {
     return std::string(to_string(value));
 }
 
-// What a token may name; nothing for another text.
-std::optional<Primitive> named(std::string_view text, Primitive /*kind*/) {
-  return primitive_from_string(text);
-}
-std::optional<Operator> named(std::string_view text, Operator /*kind*/) {
-  return operator_from_string(text);
-}
-std::optional<Placement> named(std::string_view text, Placement /*kind*/) {
-  return placement_from_string(text);
-}
-std::optional<Devices> named(std::string_view text, Devices /*kind*/) {
-  return devices_from_string(text);
-}
-std::optional<DType> named(std::string_view text, DType /*kind*/) {
-  try {
-    return dtype_from_string(text);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
 template <class Value>
-void read_value(std::string_view part, std::string_view text, Value& value) {
+void read_value(std::string_view part, std::string_view text, int names, Value& value) {
   if constexpr (std::is_integral_v<Value>) {
     const bool hexadecimal = text.starts_with("0x");
     if (hexadecimal) text.remove_prefix(2);
@@ -88,9 +66,10 @@ void read_value(std::string_view part, std::string_view text, Value& value) {
   } else if constexpr (std::is_same_v<Value, std::string>) {
     value = text;
   } else {
-    const std::optional<Value> found = named(text, value);
-    if (!found) refuse(part, "names something that does not exist");
-    value = *found;
+    int number = 0;
+    while (number < names && to_string(static_cast<Value>(number)) != text) ++number;
+    if (number == names) refuse(part, "names something that does not exist");
+    value = static_cast<Value>(number);
   }
 }
 
@@ -100,14 +79,14 @@ void parse_part(std::string_view part, Case& c) {
   const std::string_view key = part.substr(0, equals);
   const std::string_view value = is_flag ? std::string_view() : part.substr(equals + 1);
   bool found = false;
-  for_each_part([&](std::string_view name, auto member) {
+  for_each_part([&](std::string_view name, auto member, int names = 0) {
     using Value = std::remove_reference_t<decltype(c.*member)>;
     if (name != key || is_flag != std::is_same_v<Value, bool>) return;
     found = true;
     if constexpr (std::is_same_v<Value, bool>)
       c.*member = true;
     else if (!value.empty())
-      read_value(part, value, c.*member);
+      read_value(part, value, names, c.*member);
   });
   if (!found || (!is_flag && value.empty()))
     refuse(part, is_flag || value.empty() ? "is not of the form key=value" : "has an unknown key");
@@ -119,7 +98,7 @@ void parse_part(std::string_view part, Case& c) {
 std::string token_of(const Case& c) {
   const Case usual;
   std::string text = c.property;
-  for_each_part([&](std::string_view key, auto member) {
+  for_each_part([&](std::string_view key, auto member, int /*names*/ = 0) {
     if (c.*member == usual.*member) return;
     text += fmt::format(",{}", key);
     if (!std::is_same_v<std::remove_cvref_t<decltype(c.*member)>, bool>)
@@ -144,12 +123,6 @@ Case parse_token(std::string_view token) {
 
 std::string_view to_string(Devices devices) {
   return kDevices[static_cast<std::size_t>(devices)];
-}
-
-std::optional<Devices> devices_from_string(std::string_view name) {
-  const auto found = std::find(kDevices.begin(), kDevices.end(), name);
-  if (found == kDevices.end()) return std::nullopt;
-  return static_cast<Devices>(found - kDevices.begin());
 }
 
 Device::Type device_of(const Case& c, int rank, Side side) {

@@ -24,8 +24,6 @@ enum class Devices : std::uint8_t {
 };
 
 std::string_view to_string(Devices devices);
-// Nothing if there is none of that name.
-std::optional<Devices> devices_from_string(std::string_view name);
 
 struct Case {
   std::string property = "exact";

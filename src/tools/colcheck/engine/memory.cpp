@@ -11,6 +11,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -101,12 +102,6 @@ std::string_view to_string(Placement placement) {
   return kPlacements[static_cast<std::size_t>(placement)];
 }
 
-std::optional<Placement> placement_from_string(std::string_view name) {
-  const auto found = std::find(kPlacements.begin(), kPlacements.end(), name);
-  if (found == kPlacements.end()) return std::nullopt;
-  return static_cast<Placement>(found - kPlacements.begin());
-}
-
 // `size` bytes of memory between two pages that no code may touch. An access to these pages is allowed to go on (a
 // handler of SIGSEGV opens the page), but it is recorded. Other faults end the process as usual.
 //
@@ -114,72 +109,52 @@ std::optional<Placement> placement_from_string(std::string_view name) {
 class Memory::Pages {
  public:
   // Throws std::system_error, std::bad_alloc.
-  explicit Pages(std::size_t size);
-  ~Pages();
+  explicit Pages(std::size_t size) {
+    install_handler();
+    const std::size_t inner = (size + kPage - 1) / kPage * kPage;
+    void* memory = ::mmap(nullptr, inner + 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "cannot map guarded memory");
+    auto* const first = static_cast<std::byte*>(memory);
+    std::byte* const last = first + kPage + inner;
+    if (::mprotect(first, kPage, PROT_NONE) != 0 || ::mprotect(last, kPage, PROT_NONE) != 0) {
+      const int error = errno;
+      ::munmap(memory, inner + 2 * kPage);
+      throw std::system_error(error, std::generic_category(), "cannot protect a page");
+    }
+    const std::lock_guard lock(filling);
+    while (slot_ < kMostGuarded && slots[slot_].first.load(std::memory_order_relaxed) != nullptr) ++slot_;
+    if (slot_ == kMostGuarded) {
+      ::munmap(memory, inner + 2 * kPage);
+      throw std::bad_alloc();
+    }
+    Slot& slot = slots[slot_];
+    slot.touched_first.store(false, std::memory_order_relaxed);
+    slot.touched_last.store(false, std::memory_order_relaxed);
+    slot.last.store(last, std::memory_order_release);
+    slot.first.store(first, std::memory_order_release);
+    if (slot_ >= used.load(std::memory_order_relaxed)) used.store(slot_ + 1, std::memory_order_release);
+  }
+  ~Pages() {
+    const std::lock_guard lock(filling);
+    Slot& slot = slots[slot_];
+    std::byte* const first = slot.first.load(std::memory_order_relaxed);
+    std::byte* const last = slot.last.load(std::memory_order_relaxed);
+    slot.first.store(nullptr, std::memory_order_release);
+    slot.last.store(nullptr, std::memory_order_release);
+    ::munmap(first, static_cast<std::size_t>(last - first) + kPage);
+  }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
-  std::byte* begin() const noexcept;  // of the memory, whose size is a whole number of pages
-  std::byte* end() const noexcept;
-  bool touched_before() const noexcept;
-  bool touched_after() const noexcept;
+  // Of the memory, whose size is a whole number of pages.
+  std::byte* begin() const noexcept { return slots[slot_].first.load(std::memory_order_relaxed) + kPage; }
+  std::byte* end() const noexcept { return slots[slot_].last.load(std::memory_order_relaxed); }
+  bool touched_before() const noexcept { return slots[slot_].touched_first.load(std::memory_order_acquire); }
+  bool touched_after() const noexcept { return slots[slot_].touched_last.load(std::memory_order_acquire); }
 
  private:
-  std::size_t slot_;
+  std::size_t slot_ = 0;
 };
-
-Memory::Pages::Pages(std::size_t size) {
-  install_handler();
-  const std::size_t inner = (size + kPage - 1) / kPage * kPage;
-  void* memory = ::mmap(nullptr, inner + 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "cannot map guarded memory");
-  auto* const first = static_cast<std::byte*>(memory);
-  std::byte* const last = first + kPage + inner;
-  if (::mprotect(first, kPage, PROT_NONE) != 0 || ::mprotect(last, kPage, PROT_NONE) != 0) {
-    const int error = errno;
-    ::munmap(memory, inner + 2 * kPage);
-    throw std::system_error(error, std::generic_category(), "cannot protect a page");
-  }
-  const std::lock_guard lock(filling);
-  slot_ = 0;
-  while (slot_ < kMostGuarded && slots[slot_].first.load(std::memory_order_relaxed) != nullptr) ++slot_;
-  if (slot_ == kMostGuarded) {
-    ::munmap(memory, inner + 2 * kPage);
-    throw std::bad_alloc();
-  }
-  Slot& slot = slots[slot_];
-  slot.touched_first.store(false, std::memory_order_relaxed);
-  slot.touched_last.store(false, std::memory_order_relaxed);
-  slot.last.store(last, std::memory_order_release);
-  slot.first.store(first, std::memory_order_release);
-  if (slot_ >= used.load(std::memory_order_relaxed)) used.store(slot_ + 1, std::memory_order_release);
-}
-
-Memory::Pages::~Pages() {
-  const std::lock_guard lock(filling);
-  Slot& slot = slots[slot_];
-  std::byte* const first = slot.first.load(std::memory_order_relaxed);
-  std::byte* const last = slot.last.load(std::memory_order_relaxed);
-  slot.first.store(nullptr, std::memory_order_release);
-  slot.last.store(nullptr, std::memory_order_release);
-  ::munmap(first, static_cast<std::size_t>(last - first) + kPage);
-}
-
-std::byte* Memory::Pages::begin() const noexcept {
-  return slots[slot_].first.load(std::memory_order_relaxed) + kPage;
-}
-
-std::byte* Memory::Pages::end() const noexcept {
-  return slots[slot_].last.load(std::memory_order_relaxed);
-}
-
-bool Memory::Pages::touched_before() const noexcept {
-  return slots[slot_].touched_first.load(std::memory_order_acquire);
-}
-
-bool Memory::Pages::touched_after() const noexcept {
-  return slots[slot_].touched_last.load(std::memory_order_acquire);
-}
 
 // ---- Buffers
 

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +30,6 @@ enum class Placement : std::uint8_t {
 inline constexpr int kPlacementCount = 5;
 
 std::string_view to_string(Placement placement);
-std::optional<Placement> placement_from_string(std::string_view name);
 
 // A buffer and its expected content. The memory stays in place until the next assign().
 class Memory {

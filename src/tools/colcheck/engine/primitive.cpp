@@ -1,6 +1,5 @@
 #include "colcheck/engine/primitive.hpp"
 
-#include <algorithm>
 #include <array>
 
 namespace col::colcheck {
@@ -10,13 +9,6 @@ constexpr std::array<std::string_view, kMessagesCount> kMessageNames = {"send_re
 
 constexpr std::array<std::string_view, kOperatorCount> kOperators = {
     "sum", "product", "min", "max", "avg", "band", "bor", "bxor", "premul_sum", "user", "ordered"};
-
-template <class Enumeration, std::size_t kCount>
-std::optional<Enumeration> find(const std::array<std::string_view, kCount>& names, std::string_view name) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<Enumeration>(found - names.begin());
-}
 
 }  // namespace
 
@@ -36,13 +28,6 @@ std::optional<Messages> Primitive::messages() const {
 std::string_view to_string(Primitive primitive) {
   if (const auto collective = primitive.collective()) return to_string(*collective);
   return kMessageNames.at(static_cast<std::size_t>(*primitive.messages()));
-}
-
-std::optional<Primitive> primitive_from_string(std::string_view name) {
-  for (int i = 0; i < kPrimitiveCount; ++i) {
-    if (to_string(Primitive(i)) == name) return Primitive(i);
-  }
-  return std::nullopt;
 }
 
 bool is_reduction(Primitive primitive) {
@@ -71,10 +56,6 @@ bool has_i_form(Primitive primitive) {
 
 std::string_view to_string(Operator op) {
   return kOperators[static_cast<std::size_t>(op)];
-}
-
-std::optional<Operator> operator_from_string(std::string_view name) {
-  return find<Operator>(kOperators, name);
 }
 
 bool is_integer(DType dtype) {

@@ -69,8 +69,6 @@ class Primitive {
 inline constexpr int kPrimitiveCount = Primitive::collectives() + kMessagesCount;
 
 std::string_view to_string(Primitive primitive);
-// Nothing if there is none of that name.
-std::optional<Primitive> primitive_from_string(std::string_view name);
 inline std::optional<Collective> collective_of(Primitive primitive) {
   return primitive.collective();
 }
@@ -97,7 +95,6 @@ enum class Operator : std::uint8_t {
 inline constexpr int kOperatorCount = 11;
 
 std::string_view to_string(Operator op);
-std::optional<Operator> operator_from_string(std::string_view name);
 bool is_integer(DType dtype);
 bool is_narrow(DType dtype);  // a float of 8 or 16 bits
 bool is_defined(Operator op, DType dtype);

@@ -125,24 +125,51 @@ T element(const Case& c, int rank, std::uint64_t index) {
 // ---- Parts
 
 // A batch is an alltoallv in messages, and a recv_any a gatherv.
-tools::ReferenceCall reference_call_of(const Case& c, int size) {
+tools::ReferenceCall reference_call_of(const Case& c, int size, std::size_t (*count)(const Case&, int, int)) {
   const Collective collective = c.primitive == Primitive::batch      ? Collective::alltoallv
                                 : c.primitive == Primitive::recv_any ? Collective::gatherv
                                                                      : *collective_of(c.primitive);
   tools::ReferenceCall call{.collective = collective, .size = size, .root = c.root, .count = c.count, .ops = {}};
   if (collective == Collective::alltoallv) {
     for (int from = 0; from < size; ++from)
-      for (int to = 0; to < size; ++to) call.counts.push_back(block_count(c, from, to));
+      for (int to = 0; to < size; ++to) call.counts.push_back(count(c, from, to));
   } else if (is_v_form(c.primitive) || c.primitive == Primitive::recv_any) {
-    for (int rank = 0; rank < size; ++rank) call.counts.push_back(block_count(c, rank, rank));
+    for (int rank = 0; rank < size; ++rank) call.counts.push_back(count(c, rank, rank));
   }
   for (int rank = 0; rank < size; ++rank) call.ops.push_back(op_of(c, rank));
   return call;
 }
 
+// Appends `count` elements: element(i).
+template <class Element>
+void append_block(Bytes& bytes, std::size_t count, Element element) {
+  const std::size_t begin = bytes.size(), size = sizeof element(0);
+  bytes.resize(begin + count * size);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto value = element(i);
+    std::memcpy(bytes.data() + begin + i * size, &value, size);
+  }
+}
+
+// The part of a call of elements of type T: value(rank, block, i) is element i of a block that a rank brings.
+template <class T, class Value>
+Part part_with(const tools::ReferenceCall& call, int rank, const Value& value) {
+  const tools::Outline outline = outline_of(call, rank);
+  Part part{.reads = outline.reads, .writes = outline.writes, .own_offset = outline.own_offset * sizeof(T)};
+  if (tools::brings_blocks(call.collective) && part.reads) part.in_counts = outline.given;
+  if (tools::gets_blocks(call.collective) && part.writes) part.out_counts = outline.gotten_counts();
+  for (std::size_t block = 0; block < outline.given.size(); ++block) {
+    append_block(part.input, outline.given[block],
+                 [&](std::size_t i) { return value(outline.giver, static_cast<int>(block), i); });
+  }
+  for (const tools::Segment& from : outline.gotten)
+    append_block(part.output, from.count, [&](std::size_t i) { return tools::element_at<T>(call, from, i, value); });
+  return part;
+}
+
 }  // namespace
 
-Part part_of(const Case& c, int rank, int size) {
+Part part_of(const Case& c, int rank, int size, std::size_t (*count)(const Case&, int, int)) {
   const bool rotates = c.primitive == Primitive::send_recv || c.primitive == Primitive::sendrecv;
   return with_element(c.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -150,7 +177,7 @@ Part part_of(const Case& c, int rank, int size) {
     const auto value = [&](int from, int block, std::size_t i) {
       return element<T>(c, from, (static_cast<std::uint64_t>(block) << 32) + i);
     };
-    if (!rotates) return part_with<T>(reference_call_of(c, size), rank, value);
+    if (!rotates) return part_with<T>(reference_call_of(c, size, count), rank, value);
     Part part;
     append_block(part.input, c.count, [&](std::size_t i) { return value(rank, 0, i); });
     append_block(part.output, c.count, [&](std::size_t i) { return value(source_of(c, rank, size), 0, i); });

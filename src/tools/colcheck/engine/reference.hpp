@@ -7,14 +7,11 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
-#include <functional>
 #include <vector>
 
 #include <col/group.hpp>
 
 #include "colcheck/engine/case.hpp"
-#include "colcheck/engine/element.hpp"
 
 namespace col::colcheck {
 
@@ -26,36 +23,8 @@ struct Part {
   std::size_t own_offset = 0;                                // in bytes: this rank's block in the longer of the two
 };
 
-// Appends `count` elements: element(i).
-template <class Element>
-void append_block(Bytes& bytes, std::size_t count, Element element) {
-  const std::size_t begin = bytes.size(), size = sizeof element(0);
-  bytes.resize(begin + count * size);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto value = element(i);
-    std::memcpy(bytes.data() + begin + i * size, &value, size);
-  }
-}
-
-// The part of a call of elements of type T: value(rank, block, i) is element i of a block that a rank brings.
-template <class T>
-Part part_with(const tools::ReferenceCall& call, int rank,
-               const std::function<T(int rank, int block, std::size_t i)>& value) {
-  const tools::Outline outline = outline_of(call, rank);
-  Part part{.reads = outline.reads, .writes = outline.writes, .own_offset = outline.own_offset * sizeof(T)};
-  if (tools::brings_blocks(call.collective) && part.reads) part.in_counts = outline.given;
-  if (tools::gets_blocks(call.collective) && part.writes) part.out_counts = outline.gotten_counts();
-  for (std::size_t block = 0; block < outline.given.size(); ++block) {
-    append_block(part.input, outline.given[block],
-                 [&](std::size_t i) { return value(outline.giver, static_cast<int>(block), i); });
-  }
-  for (const tools::Segment& from : outline.gotten)
-    append_block(part.output, from.count,
-                 [&](std::size_t i) { return tools::element_at<T>(call, from, i, std::cref(value)); });
-  return part;
-}
-
-Part part_of(const Case& c, int rank, int size);
+// What a rank brings and gets. The blocks have count(c, from, to) elements.
+Part part_of(const Case& c, int rank, int size, std::size_t (*count)(const Case& c, int from, int to) = &block_count);
 
 // The operator that `rank` passes.
 Op op_of(const Case& c, int rank);

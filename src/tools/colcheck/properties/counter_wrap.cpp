@@ -45,7 +45,7 @@ void add_counter_wrap(Draw& draw) {
 // it.
 class FaultVariable {
  public:
-  explicit FaultVariable(const std::string& value) : lock_(mutex()) {
+  explicit FaultVariable(const std::string& value) : lock_(mutex_) {
     if (const char* before = std::getenv(kName)) before_ = before;
     ::setenv(kName, value.c_str(), 1);
   }
@@ -60,10 +60,7 @@ class FaultVariable {
 
  private:
   static constexpr const char* kName = "COL_FAULT";
-  static std::mutex& mutex() {
-    static std::mutex mutex;
-    return mutex;
-  }
+  inline static std::mutex mutex_;
   std::lock_guard<std::mutex> lock_;
   std::optional<std::string> before_;
 };

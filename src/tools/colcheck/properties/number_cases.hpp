@@ -59,29 +59,18 @@ bool takes_blocks(Primitive primitive);
 // Elements of every rank's input to a reduction.
 std::size_t input_count(const Case& c);
 
-// Calls body(T{}) for the C++ type of a floating-point (or integer) DType. Throws std::invalid_argument for other
-// types, which only a hand-written token has.
-template <class Body>
-Finding with_float(DType dtype, Body body) {
-  if (row_of(dtype).kind != ElementKind::floating)
-    throw std::invalid_argument(fmt::format("the property is about floats, and {} is none", to_string(dtype)));
-  return with_element(dtype, [&](auto element) {
-    if constexpr (is_narrow_v<decltype(element)> || std::is_floating_point_v<decltype(element)>)
+// Calls body(T{}) for the C++ type of a DType of integers, or of floating-point numbers. Throws std::invalid_argument
+// for other types, which only a hand-written token has.
+template <bool kIntegers, class Body>
+Finding with_numbers(DType dtype, Body body) {
+  return with_element(dtype, [&](auto element) -> Finding {
+    using T = decltype(element);
+    constexpr bool kIsFloat = is_narrow_v<T> || std::is_floating_point_v<T>;
+    if constexpr (kIntegers ? std::is_integral_v<T> && !std::is_same_v<T, bool> : kIsFloat)
       return body(element);
     else
-      return Finding{};
-  });
-}
-
-template <class Body>
-Finding with_integer(DType dtype, Body body) {
-  if (!is_integer(dtype))
-    throw std::invalid_argument(fmt::format("the property is about integers, and {} is none", to_string(dtype)));
-  return with_element(dtype, [&](auto element) {
-    if constexpr (std::is_integral_v<decltype(element)> && !std::is_same_v<decltype(element), bool>)
-      return body(element);
-    else
-      return Finding{};
+      throw std::invalid_argument(fmt::format("the property is about {}, and {} is of another kind",
+                                              kIntegers ? "integers" : "floats", to_string(dtype)));
   });
 }
 

@@ -44,7 +44,7 @@ double octaves(const Case& c) {
 }
 
 Finding run_rounding(Rank& rank, const Case& c) {
-  return with_float(c.dtype, [&](auto element) {
+  return with_numbers<false>(c.dtype, [&](auto element) {
     using T = decltype(element);
     const Reduction call = reduction_of(c, &broken_scale);
     const PerRank<T> inputs = ill_conditioned_inputs<T>(c.ranks, input_count(c), c.seed, octaves(c));
@@ -85,7 +85,7 @@ PerRank<T> inputs_of(const Case& c, std::size_t count) {
 }
 
 Finding run_half_sums(Rank& rank, const Case& c) {
-  return with_float(c.dtype, [&](auto element) {
+  return with_numbers<false>(c.dtype, [&](auto element) {
     using T = decltype(element);
     Reduction call = reduction_of(c, &broken_scale);
     call.compress = c.variant == kCompressed;
@@ -119,7 +119,7 @@ double scale(int rank) {
 }
 
 Finding run_special_values(Rank& rank, const Case& c) {
-  return with_float(c.dtype, [&](auto element) {
+  return with_numbers<false>(c.dtype, [&](auto element) {
     using T = decltype(element);
     const Reduction call = reduction_of(c, &scale);
     const PerRank<T> inputs = special_inputs(special_columns<T>(c.ranks), c.ranks, input_count(c));
@@ -163,7 +163,7 @@ T wrapping_element(const Case& c, int rank, std::size_t i) {
 }
 
 Finding run_wrap(Rank& rank, const Case& c) {
-  return with_integer(c.dtype, [&](auto value) {
+  return with_numbers<true>(c.dtype, [&](auto value) {
     using T = decltype(value);
     const Reduction call = reduction_of(c, &whole_scale);
     const auto inputs =

@@ -35,16 +35,14 @@ void add_plan_cases(Draw& draw, std::span<const RankRange> ranges) {
   }
 }
 
-// The algorithm of a case, and its parameters. A segment's bytes count as elements.
 struct PlanSubject {
   const Algorithm* algorithm = nullptr;
   PlanParameters parameters = {};
-
-  // Throws std::invalid_argument if there is no such algorithm.
-  static PlanSubject of(const Case& c);
 };
 
-PlanSubject PlanSubject::of(const Case& c) {
+// The algorithm of a case, and its parameters. A segment's bytes count as elements. Throws std::invalid_argument if
+// there is no such algorithm.
+PlanSubject subject_of(const Case& c) {
   const AlgorithmSpec spec = AlgorithmSpec::parse(c.algorithm);
   const auto collective = collective_of(c.primitive);
   const Algorithm* algorithm = collective ? find_algorithm(*collective, spec.name) : nullptr;
@@ -148,7 +146,7 @@ std::string problem_with_plan(const Algorithm& algorithm, const PlanProblem& pro
 
 // All counts; modes and roots go round from case to case, so that neighbouring sizes together have all of them.
 Finding run_plans(Rank& /*rank*/, const Case& c) {
-  const PlanSubject subject = PlanSubject::of(c);
+  const PlanSubject subject = subject_of(c);
   const std::vector<Mode> modes = modes_of(c.primitive);
   const RankRange range = RankRange::of(c.variant);
   std::mt19937_64 random(c.seed);
@@ -215,7 +213,7 @@ std::string problem_with_simulation(const Algorithm& algorithm, const PlanProble
 }
 
 Finding run_simulation(Rank& /*rank*/, const Case& c) {
-  const PlanSubject subject = PlanSubject::of(c);
+  const PlanSubject subject = subject_of(c);
   const RankRange range = RankRange::of(c.variant);
   std::mt19937_64 random(c.seed);
   for (int size = range.first; size <= range.last; ++size) {

@@ -80,7 +80,7 @@ std::vector<T> moved(Group& group, const Case& c, const PerRank<T>& inputs, std:
 }
 
 Finding run_same_bits(Rank& rank, const Case& c) {
-  return with_float(c.dtype, [&](auto element) {
+  return with_numbers<false>(c.dtype, [&](auto element) {
     using T = decltype(element);
     // Blocks of a v-form are up to twice as long as the average.
     const PerRank<T> inputs = inputs_with_nans<T>(c, is_v_form(c.primitive) ? 2 * c.count : c.count);
@@ -134,7 +134,7 @@ std::string difference_of_runs(const std::vector<T>& first, const std::vector<T>
 }
 
 Finding run_repeatable(Rank& rank, const Case& c) {
-  return with_float(c.dtype, [&](auto element) {
+  return with_numbers<false>(c.dtype, [&](auto element) {
     using T = decltype(element);
     const Reduction call = reduction_of(c, &broken_scale);
     const auto me = static_cast<std::size_t>(rank.rank());
@@ -162,15 +162,15 @@ Finding run_repeatable(Rank& rank, const Case& c) {
 // any length. An algorithm that combines in another order is refused by name, before any data moves; the group goes on.
 // A backend's own collective is either refused or keeps the order.
 
-bool keeps_rank_order(Primitive primitive, const std::string& algorithm) {
-  if (algorithm.empty()) return true;
-  const Algorithm* built_in = find_algorithm(*collective_of(primitive), AlgorithmSpec::parse(algorithm).name);
-  return built_in != nullptr && built_in->order == FoldOrder::rank_order;
+// The built-in algorithm of that name; null for a backend's own.
+const Algorithm* built_in(Primitive primitive, const std::string& algorithm) {
+  return find_algorithm(*collective_of(primitive), AlgorithmSpec::parse(algorithm).name);
 }
 
-bool is_native(Primitive primitive, const std::string& algorithm) {
-  return !algorithm.empty() &&
-         find_algorithm(*collective_of(primitive), AlgorithmSpec::parse(algorithm).name) == nullptr;
+bool keeps_rank_order(Primitive primitive, const std::string& algorithm) {
+  if (algorithm.empty()) return true;
+  const Algorithm* const found = built_in(primitive, algorithm);
+  return found != nullptr && found->order == FoldOrder::rank_order;
 }
 
 void add_rank_order(Draw& draw) {
@@ -205,7 +205,7 @@ std::string problem_with_refusal(Rank& rank, const Reduction& call, const std::v
 }
 
 Finding run_rank_order(Rank& rank, const Case& c) {
-  return with_float(c.dtype, [&](auto element) {
+  return with_numbers<false>(c.dtype, [&](auto element) {
     using T = decltype(element);
     Reduction call = reduction_of(c, &broken_scale);
     call.deterministic = true;
@@ -215,7 +215,7 @@ Finding run_rank_order(Rank& rank, const Case& c) {
     std::optional<std::vector<T>> output;
     if (!keeps_rank_order(c.primitive, c.algorithm)) {
       std::string problem = problem_with_refusal(rank, call, input, output);
-      if (!problem.empty() && !(output && is_native(c.primitive, c.algorithm)))
+      if (!problem.empty() && !(output && built_in(c.primitive, c.algorithm) == nullptr))
         return Finding::fail(std::move(problem));
       call.algorithm.clear();  // the group must serve the next call
     }

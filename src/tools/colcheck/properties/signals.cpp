@@ -55,36 +55,27 @@ void on_signal(int /*signal*/) {
 class Handler {
  public:
   Handler() {
-    const std::lock_guard lock(mutex());
-    if (users()++ > 0) return;
+    const std::lock_guard lock(mutex_);
+    if (users_++ > 0) return;
     struct sigaction action {};
     action.sa_handler = &on_signal;
     ::sigemptyset(&action.sa_mask);
-    ::sigaction(SIGUSR1, &action, &before());
+    ::sigaction(SIGUSR1, &action, &before_);
   }
   ~Handler() {
-    const std::lock_guard lock(mutex());
-    if (--users() > 0) return;
+    const std::lock_guard lock(mutex_);
+    if (--users_ > 0) return;
     // Takes off what has been sent and has not arrived: nobody else expects it.
     ::signal(SIGUSR1, SIG_IGN);
-    ::sigaction(SIGUSR1, &before(), nullptr);
+    ::sigaction(SIGUSR1, &before_, nullptr);
   }
   Handler(const Handler&) = delete;
   Handler& operator=(const Handler&) = delete;
 
  private:
-  static std::mutex& mutex() {
-    static std::mutex mutex;
-    return mutex;
-  }
-  static int& users() {
-    static int users = 0;
-    return users;
-  }
-  static struct sigaction& before() {
-    static struct sigaction before;
-    return before;
-  }
+  inline static std::mutex mutex_;
+  inline static int users_ = 0;
+  inline static struct sigaction before_ {};
 };
 
 // Sends SIGUSR1 again and again.

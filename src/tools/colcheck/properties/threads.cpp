@@ -1,8 +1,7 @@
 // Several threads of a rank, each with a group of its own, or in one group.
-#include <atomic>
-#include <exception>
+#include <chrono>
 #include <functional>
-#include <thread>
+#include <future>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -47,32 +46,23 @@ std::string work(Rank& rank, Group group, const std::string& name, const Case& c
 
 Finding run_threads(Rank& rank, const Case& c) {
   std::vector<Group> groups(kThreadsOfRank);
-  std::vector<std::string> problems(kThreadsOfRank);
-  std::vector<std::exception_ptr> failures(kThreadsOfRank);
   if (c.variant == kMadeBefore) {
     for (Group& group : groups) group = rank.make_group();
   }
-  {
-    std::vector<std::jthread> threads;
-    for (std::uint64_t t = 0; t < kThreadsOfRank; ++t) {
-      threads.emplace_back([&, t] {
-        const std::string name = fmt::format("{}/thread {}", rank.group().name(), t);
-        try {
-          problems[t] = work(rank, groups[t], name, c, t);
-        } catch (...) {
-          failures[t] = std::current_exception();
-        }
-      });
-    }
-  }
-  for (Group& group : groups) rank.drop(group);
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+  std::vector<std::future<std::string>> threads;
   for (std::uint64_t t = 0; t < kThreadsOfRank; ++t) {
-    if (!problems[t].empty()) return Finding::fail(fmt::format("thread {}: {}", t, problems[t]));
+    threads.push_back(std::async(std::launch::async, [&, t] {
+      return work(rank, groups[t], fmt::format("{}/thread {}", rank.group().name(), t), c, t);
+    }));
   }
-  return Finding::pass();
+  for (const auto& thread : threads) thread.wait();
+  for (Group& group : groups) rank.drop(group);
+  std::string problem;
+  for (std::uint64_t t = 0; t < kThreadsOfRank; ++t) {
+    const std::string own = threads[t].get();  // or what the thread has thrown
+    if (problem.empty() && !own.empty()) problem = fmt::format("thread {}: {}", t, own);
+  }
+  return Finding::of(std::move(problem));
 }
 
 // ---- one_group_two_threads: The one thing that threads must not do: use a group that another thread is inside of. The
@@ -182,12 +172,13 @@ std::string not_refused(Group& group, Work& other) {
 }
 
 // Rank 0's second thread, which ends with the word to the other ranks.
-std::string try_all(Rank& rank, Group& group, Work& other, const std::atomic<bool>& failed) {
+std::string try_all(Rank& rank, Group& group, Work& other, const std::future<void>& first) {
   // The other ranks wait for the word meanwhile.
   const Deadline deadline = Deadline::after(rank.timeout() / 4);
   std::string problem;
   while (problem.empty() && !is_refused_call([&] { group.record_trace(false); })) {
-    if (failed || deadline.expired()) problem = "the second thread is not refused, though the first one is inside";
+    const bool is_inside = first.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+    if (!is_inside || deadline.expired()) problem = "the second thread is not refused, though the first one is inside";
   }
   if (problem.empty()) problem = not_refused(group, other);
   rank.group().barrier();
@@ -203,20 +194,10 @@ Finding run_one_group_two_threads(Rank& rank, const Case& c) {
   std::string problem;
   if (rank.rank() == 0) {
     Work started = c.variant == kWait || c.variant == kWaitInSteps ? group.irecv(out, 1) : Work();
-    std::atomic<bool> failed = false;
-    std::exception_ptr failure;
-    {
-      std::jthread first([&] {
-        try {
-          go_inside(group, c, in, out, started, rank.timeout());
-        } catch (...) {
-          failure = std::current_exception();
-          failed = true;
-        }
-      });
-      problem = try_all(rank, group, other, failed);
-    }
-    if (failure) std::rethrow_exception(failure);
+    std::future<void> first =
+        std::async(std::launch::async, [&] { go_inside(group, c, in, out, started, rank.timeout()); });
+    problem = try_all(rank, group, other, first);
+    first.get();
   } else {
     rank.group().barrier();
     take_part(group, c, in, out);

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "colcheck/engine/call.hpp"
-#include "colcheck/engine/element.hpp"
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/properties/draw.hpp"
 #include "colcheck/properties/list.hpp"
@@ -18,10 +17,6 @@ enum class Shape : std::uint64_t { every_other, nothing, one_gives_all, one_take
 constexpr std::uint64_t kShapeCount = 7;
 
 using Counts = std::vector<std::size_t>;
-
-std::size_t total_of(const Counts& counts) {
-  return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-}
 
 std::size_t count_from_to(const Case& c, int from, int to) {
   // In place, a rank gets as much from each as it gives to it.
@@ -48,37 +43,8 @@ std::size_t count_from_to(const Case& c, int from, int to) {
   }
 }
 
-Counts per_rank(const Case& c) {
-  Counts counts;
-  for (int r = 0; r < c.ranks; ++r) counts.push_back(count_from_to(c, r, r));
-  return counts;
-}
-
-// ---- Values, so small that sums of them are exact in every type that is used here
-
-template <class T>
-T value_of(const Case& c, int rank, int block, std::size_t index) {
-  const std::uint64_t drawn =
-      mix(mix(c.seed, 50 + static_cast<std::uint64_t>(rank)), static_cast<std::uint64_t>(block), index);
-  return element_of<T>(static_cast<float>(drawn % 7));
-}
-
-// ---- What a rank brings and gets
-
-Part part_for(const Case& c, int me) {
-  tools::ReferenceCall call{.collective = collective_of(c.primitive).value_or(Collective::alltoallv),  // that, or batch
-                            .size = c.ranks,
-                            .root = c.root,
-                            .counts = per_rank(c)};
-  if (call.collective == Collective::alltoallv) {
-    call.counts.clear();
-    for (int from = 0; from < c.ranks; ++from)
-      for (int to = 0; to < c.ranks; ++to) call.counts.push_back(count_from_to(c, from, to));
-  }
-  return with_element(c.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return part_with<T>(call, me, [&](int rank, int block, std::size_t i) { return value_of<T>(c, rank, block, i); });
-  });
+Part part_for(const Case& c, int rank) {
+  return part_of(c, rank, c.ranks, &count_from_to);
 }
 
 // ---- The call
@@ -104,7 +70,7 @@ Counts displacements(const Counts& counts, const Counts& order) {
 
 // Puts the blocks of `packed` where they belong.
 Bytes spread(const Bytes& packed, const Counts& counts, const Counts& places, std::size_t element_size) {
-  Bytes all((total_of(counts) + counts.size()) * element_size, std::byte{0x3c});
+  Bytes all(packed.size() + counts.size() * element_size, std::byte{0x3c});
   const std::byte* from = packed.data();
   for (std::size_t r = 0; r < counts.size(); ++r) {
     const std::size_t bytes = counts[r] * element_size;

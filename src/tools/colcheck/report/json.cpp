@@ -1,6 +1,6 @@
 #include "colcheck/report/report.hpp"
 
-#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <string_view>
 #include <vector>
@@ -29,15 +29,8 @@ Json counts_of(const Count& count) {
 }
 
 std::string_view name_of(Finding::Verdict verdict) {
-  switch (verdict) {
-    case Finding::Verdict::pass:
-      return "passed";
-    case Finding::Verdict::skip:
-      return "skipped";
-    case Finding::Verdict::fail:
-      break;
-  }
-  return "failed";
+  constexpr std::array<std::string_view, 3> kNames = {"passed", "skipped", "failed"};
+  return kNames[static_cast<std::size_t>(verdict)];
 }
 
 Json run_of(const Results& results) {

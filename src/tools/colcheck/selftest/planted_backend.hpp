@@ -2,10 +2,7 @@
 // find each of them.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
-#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,28 +42,16 @@ enum class Bug : std::uint8_t {
 // The name of the algorithm that has most of them.
 inline constexpr std::string_view kPlantedAlgorithm = "planted";
 
-// A few names in a table.
-struct FewNames {
-  constexpr FewNames(std::initializer_list<std::string_view> names) : size(names.size()) {
-    std::copy(names.begin(), names.end(), all.begin());
-  }
-  constexpr const std::string_view* begin() const { return all.data(); }
-  constexpr const std::string_view* end() const { return all.data() + size; }
-  constexpr bool empty() const { return size == 0; }
-
-  std::array<std::string_view, 3> all = {};
-  std::size_t size = 0;
-};
-
 struct PlantedBug {
   Bug bug;
   std::string_view name;     // "lost_nan"
   std::string_view summary;  // one line: what goes wrong
-  // By name: each of these properties must fail in some case. Only their cases run over this bug, because it may damage
-  // memory in ways that other properties do not expect. Empty for the control, over which all of them run.
-  FewNames caught_by;
-  // The algorithms of the cases; the empty one is the default.
-  FewNames algorithms = {kPlantedAlgorithm};
+  // Names with commas between them: each of these properties must fail in some case. Only their cases run over this
+  // bug, because it may damage memory in ways that other properties do not expect. Empty for the control, over which
+  // all of them run.
+  std::string_view caught_by;
+  // The algorithms of the cases, in the same form; the empty one is the default.
+  std::string_view algorithms = kPlantedAlgorithm;
 
   bool is_control() const { return bug == Bug::none; }
   std::string backend() const;  // "planted-lost_nan"

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "colcheck/properties/list.hpp"
+#include "common/option_values.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -37,8 +38,8 @@ const Property* property_named(std::string_view name, const PlantedBug& bug) {
 std::vector<const Property*> properties_for(const PlantedBug& bug) {
   std::vector<const Property*> chosen;
   for (const PlantedBug& other : planted_bugs()) {
-    if (!bug.is_control() && &other != &bug) continue;
-    for (const std::string_view name : other.caught_by) {
+    if (other.is_control() || (!bug.is_control() && &other != &bug)) continue;
+    for (const std::string_view name : tools::split(other.caught_by, ',')) {
       const Property* const property = property_named(name, other);
       if (std::find(chosen.begin(), chosen.end(), property) == chosen.end()) chosen.push_back(property);
     }
@@ -68,7 +69,7 @@ Selection selection_for(const PlantedBug& bug, std::uint64_t seed) {
   selection.seed = seed;
   selection.backends = {bug.backend()};
   selection.ranks = {2, 3, kSelfTestRanks};
-  selection.algorithms.assign(bug.algorithms.begin(), bug.algorithms.end());
+  for (const std::string_view name : tools::split(bug.algorithms, ',')) selection.algorithms.emplace_back(name);
   for (int c = 0; c <= static_cast<int>(Collective::barrier); ++c)
     selection.natives[bug.backend()][static_cast<Collective>(c)] = {Native{std::string(kPlantedAlgorithm)}};
   return selection;
