@@ -111,7 +111,7 @@ std::string problem_by_name(Group& group, const SharedCall<T>& call, const std::
 }
 
 Finding run_any_ranks(Rank& rank, const Case& c) {
-  return with_float(c.dtype, [&](auto element) {
+  return with_numbers<false>(c.dtype, [&](auto element) {
     using T = decltype(element);
     const SharedCall<T> call(c, rank.rank());
     // From here on, all ranks know what each gives, where the call blocks: natives need that.
