@@ -255,7 +255,7 @@ void SimulatedNode::on_event(const LinkEvent& event) {
       end_ = std::min(end_, core::Clock::now() + part_of(kLongestEnd));
       return;
     case Kind::ask:
-      return link_->tell_answer(event.question, story(false));
+      return link_->tell(launch::Answer{.question = event.question, .story = launch::story_to_json(story(false))});
     case Kind::exchanged:
       if (!assignment_ || static_cast<int>(event.entries.size()) != assignment_->nodes)
         job_.problem(fmt::format("node {}: {} entries of a barrier", number_, event.entries.size()));
@@ -286,8 +286,10 @@ void SimulatedNode::begin(const LinkEvent& event) {
   is_told_ = false;
   end_ = core::Clock::now() + part_of(job_.plan_.longest_run);
   waits_ = job_.plan_.has_barrier;
-  if (waits_) link_->tell_exchanged({{fmt::format("key {}", assignment_->node_rank), "value"}}, assignment_->restart);
-  if (job_.plan_.asks && random().one_in(2)) link_->ask(7, {});
+  if (waits_)
+    link_->tell(launch::Exchanged{.restart = assignment_->restart,
+                                  .entries = {{fmt::format("key {}", assignment_->node_rank), "value"}}});
+  if (job_.plan_.asks && random().one_in(2)) link_->tell(launch::ask_of(7, {}));
 }
 
 launch::JobStory SimulatedNode::story(bool has_failed) const {
@@ -316,15 +318,17 @@ void SimulatedNode::end_ranks(bool by_themselves) {
     return;
   }
   if (by_themselves && play_ != Play::end_well) {
-    if (play_ == Play::fail) link_->tell_failure(assignment_->restart, assignment_->first_rank, false, "it fell");
-    if (play_ == Play::interrupt) link_->tell_signal(SIGTERM);
-    if (play_ == Play::reach_limit) link_->tell_limit(EndCause::timed_out, assignment_->restart);
+    const int restart = assignment_->restart;
+    if (play_ == Play::fail)
+      link_->tell(launch::Failed{.restart = restart, .rank = assignment_->first_rank, .what = "it fell"});
+    if (play_ == Play::interrupt) link_->tell(launch::SignalCame{.signal = SIGTERM});
+    if (play_ == Play::reach_limit) link_->tell(launch::limit_passed(EndCause::timed_out, restart));
     is_told_ = play_ != Play::fail;
   }
   const bool has_failed = by_themselves && play_ == Play::fail;
   if (job_.truth_.count_call(number_) > Duration::zero()) core::sleep_for(1ms);
-  if (job_.plan_.traces) link_->tell_trace("00ff", assignment_->restart);
-  link_->tell_end(story(has_failed), assignment_->restart);
+  if (job_.plan_.traces) link_->tell(launch::Traced{.restart = assignment_->restart, .part = "00ff"});
+  link_->tell(launch::Ended{.restart = assignment_->restart, .story = launch::story_to_json(story(has_failed))});
   assignment_.reset();
   end_ = Time::max();
 }

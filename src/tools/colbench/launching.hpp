@@ -3,10 +3,15 @@
 
 #include <functional>
 #include <span>
+#include <string>
+#include <vector>
 
-#include "colbench/cell/method.hpp"
+#include <col/group.hpp>
+
+#include "colbench/cell/results.hpp"
 #include "colbench/machine/latency.hpp"
 #include "colbench/rank/orders.hpp"
+#include "common/screen.hpp"
 
 namespace col::colbench {
 
@@ -35,5 +40,17 @@ void add_launch(Results& all, const Results& launch);
 
 // Sets what is known only after all launches: why sampling ended, which cells are invalid, the exit code.
 void conclude(Results& results, const Method& method);
+
+// In ranks of this program's own, which are started for every launch. `command` is for reports, `title` as in JobSpec.
+// Requires: this process has one thread, and is not a rank of a job.
+Measure measure_in_own_ranks(const tools::Screen& screen, std::vector<std::string> command, std::span<char> title);
+
+// One of those ranks. `arguments` come after --spawned. Returns the exit code.
+int run_spawned_rank(const std::vector<std::string>& arguments);
+
+// In existing ranks. On rank 0, it calls `work` with a Measure, and returns its result. The other ranks help until that
+// has ended, and return 0.
+int measure_in_world(Context& context, const tools::Screen& screen, const std::vector<std::string>& command,
+                     const std::function<int(const Measure&)>& work);
 
 }  // namespace col::colbench

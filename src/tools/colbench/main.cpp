@@ -14,12 +14,12 @@
 
 #include "colbench/commands/command.hpp"
 #include "colbench/commands/options.hpp"
-#include "colbench/measuring.hpp"
+#include "colbench/launching.hpp"
 #include "common/command_line.hpp"
 #include "common/gone.hpp"
 #include "common/guarded.hpp"
 #include "common/write_file.hpp"
-#include "launch/processes/descriptors.hpp"
+#include "launch/processes/events.hpp"
 #include "launch/processes/signals.hpp"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "colbench/measuring.hpp"
+#include "colbench/launching.hpp"
 
 #include <sys/mman.h>
 #include <sys/utsname.h>
@@ -15,7 +15,6 @@
 #include <fmt/format.h>
 
 #include "colbench/commands/command.hpp"
-#include "colbench/launching.hpp"
 #include "colbench/machine/latency.hpp"
 #include "colbench/machine/other_work.hpp"
 #include "colbench/rank/lead.hpp"

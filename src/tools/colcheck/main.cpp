@@ -38,7 +38,7 @@
 #include "core/clock/clock.hpp"
 #include "launch/job/assignment.hpp"
 #include "launch/own_ranks.hpp"
-#include "launch/processes/descriptors.hpp"
+#include "launch/processes/events.hpp"
 #include "launch/processes/signals.hpp"
 
 namespace col::colcheck {

@@ -1,9 +1,8 @@
-#include "coljob/commands.hpp"
+#include "coljob/options.hpp"
 
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -37,7 +36,6 @@
 #include "launch/report/report_json.hpp"
 #include "launch/report/stacks.hpp"
 #include "launch/report/why.hpp"
-#include "launch/report/why_table.hpp"
 #include "launch/top/live_terminal.hpp"
 #include "launch/top/view.hpp"
 

@@ -32,4 +32,14 @@ std::vector<FoundJob> find_jobs(const std::vector<std::string>& directories);
 // tools::UsageError if it may be several.
 FoundJob choose_job(const std::vector<FoundJob>& jobs, const std::string& name);
 
+// Control pages of jobs whose ranks have met by a store alone (col::ContextSpec::meet(): Ray, torch). They are files
+// without a name, and each rank has a descriptor of its own of its page.
+struct UnnamedPage {
+  std::string id;    // of the job
+  std::string path;  // /proc/<pid>/fd/<number>, as long as that process lives
+};
+
+// Of processes of this user whose pids mean the same here. Each page once.
+std::vector<UnnamedPage> find_unnamed_pages();
+
 }  // namespace col::coljob

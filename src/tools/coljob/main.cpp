@@ -2,11 +2,10 @@
 #include <string>
 #include <variant>
 
-#include "coljob/commands.hpp"
 #include "coljob/options.hpp"
 #include "common/guarded.hpp"
 #include "common/write_file.hpp"
-#include "launch/processes/descriptors.hpp"
+#include "launch/processes/events.hpp"
 
 int main(int argc, char** argv) {
   namespace exit_code = col::tools::exit_code;

@@ -22,4 +22,7 @@ struct Options {
 // A text to print instead, or what to do. Throws tools::UsageError.
 std::variant<std::string, Options> parse_options(const std::vector<std::string>& arguments);
 
+// Throws NoJob, tools::UsageError, tools::WriteError.
+int run(const Options& options);
+
 }  // namespace col::coljob

@@ -2,10 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
-#include <string_view>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "colrun/settings.hpp"
 

@@ -17,7 +17,7 @@
 #include "launch/launch.hpp"
 #include "launch/place/cpu_quota.hpp"
 #include "launch/place/placement.hpp"
-#include "launch/processes/descriptors.hpp"
+#include "launch/processes/events.hpp"
 #include "launch/processes/signals.hpp"
 
 namespace {

@@ -5,8 +5,6 @@
 #include <charconv>
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "common/numbers.hpp"
 #include "common/option_readers.hpp"
 #include "common/option_values.hpp"

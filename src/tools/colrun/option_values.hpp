@@ -2,7 +2,6 @@
 // return nothing for invalid text.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -9,7 +9,7 @@
 
 #include "colrun/job_options.hpp"
 #include "colrun/option_values.hpp"
-#include "colrun/scheduler_hosts.hpp"
+#include "colrun/text_files.hpp"
 #include "common/command_line.hpp"
 #include "common/text.hpp"
 

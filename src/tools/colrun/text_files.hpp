@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "colrun/settings.hpp"
 #include "launch/job/job_spec.hpp"
 
 namespace col::colrun {
@@ -30,5 +31,14 @@ std::vector<std::string> parse_env_file(std::string_view text, const std::string
 // The hosts of a hostfile. One host on each line: "h", "h:4", "h slots=4", "user@h". A # begins a comment anywhere.
 // `path` is for messages. Throws UsageError that names the line.
 std::vector<launch::HostSpec> parse_hostfile(std::string_view text, const std::string& path);
+
+// Whether `scheduler` gives a list of hosts, so that colrun has to start itself on the others: PBS and LSF do. Slurm
+// and Kubernetes start a colrun on each node.
+bool gives_hosts(launch::Scheduler scheduler);
+
+// PBS: the file PBS_NODEFILE, with a line for each rank. LSF: the file LSB_DJOB_HOSTFILE, likewise, or LSB_MCPU_HOSTS,
+// "a 4 b 2". In the order of the list; a host has as many slots as the list says. Throws UsageError that names the
+// variable.
+std::vector<launch::HostSpec> scheduler_hosts(launch::Scheduler scheduler, const Surroundings& surroundings);
 
 }  // namespace col::colrun

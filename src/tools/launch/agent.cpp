@@ -1,4 +1,3 @@
-#include "core/clock/clock.hpp"
 #include "launch/launch.hpp"
 
 #include <poll.h>
@@ -18,10 +17,11 @@
 #include <fmt/format.h>
 
 #include "common/exit_codes.hpp"
+#include "core/clock/clock.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/nodes/agent_job.hpp"
 #include "launch/nodes/wire.hpp"
-#include "launch/processes/descriptors.hpp"
+#include "launch/processes/events.hpp"
 
 namespace col::launch {
 namespace {

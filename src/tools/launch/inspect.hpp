@@ -9,6 +9,7 @@
 #include "launch/job/job_spec.hpp"
 #include "launch/nodes/rendezvous.hpp"
 #include "launch/place/placement.hpp"
+#include "launch/processes/limits.hpp"
 
 namespace col::launch {
 
@@ -39,5 +40,8 @@ std::string map_text(const JobSpec& spec, const Placement& placement, const Rend
 // The variables that the launcher and the options give to each rank, one per line: "[3] COL_RANK=3".
 std::string environment_text(const JobSpec& spec, const Placement& placement, const Assignment& assignment,
                              const std::string& host);
+
+// The limits of this host that a job needs.
+Needs needs_of(const JobSpec& spec, const Rendezvous& meeting);
 
 }  // namespace col::launch

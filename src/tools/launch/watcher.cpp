@@ -7,12 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <exception>
 #include <new>
-#include <string>
-#include <utility>
 
 #include <fmt/format.h>
 #include <col/error.hpp>

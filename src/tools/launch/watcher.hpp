@@ -1,9 +1,6 @@
 // The watcher, the second process of a job, and how it tells the first one how the job ended.
 #pragma once
 
-#include <atomic>
-#include <string_view>
-
 #include "launch/job/job_result.hpp"
 #include "launch/supervise/node_job.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "colbench/cell/cell.hpp"
 #include "colbench/rank/player.hpp"
-#include "colbench/workload/values.hpp"
+#include "colbench/workload/buffer.hpp"
 #include "common/command_line.hpp"
 #include "support/catch.hpp"
 

@@ -9,7 +9,6 @@
 
 #include "colbench/compare/compare.hpp"
 #include "colbench/compare/noise.hpp"
-#include "colbench/compare/report.hpp"
 #include "support/catch.hpp"
 
 using namespace col::colbench;

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "colbench/compare/effect.hpp"
+#include "colbench/compare/compare.hpp"
 #include "colbench/launching.hpp"
 #include "colbench/stats/sample.hpp"
 #include "support/catch.hpp"

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "colbench/report/reports.hpp"
+#include "colbench/report/report.hpp"
 #include "support/catch.hpp"
 
 namespace col::colbench {

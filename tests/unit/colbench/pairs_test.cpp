@@ -11,7 +11,6 @@
 #include "colbench/commands/command.hpp"
 #include "colbench/commands/options.hpp"
 #include "colbench/p2p/heat_map.hpp"
-#include "colbench/p2p/outliers.hpp"
 #include "common/text.hpp"
 #include "fixtures.hpp"
 #include "support/catch.hpp"

@@ -7,7 +7,6 @@
 
 #include "colbench/machine/latency.hpp"
 #include "colbench/rank/start_line.hpp"
-#include "colbench/rank/whereabouts.hpp"
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
 

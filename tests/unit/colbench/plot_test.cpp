@@ -7,9 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "colbench/report/figure.hpp"
 #include "colbench/report/json.hpp"
-#include "colbench/report/reports.hpp"
+#include "colbench/report/report.hpp"
 #include "common/command_line.hpp"
 #include "fixtures.hpp"
 #include "support/catch.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "colbench/report/reports.hpp"
+#include "colbench/report/report.hpp"
 #include "colbench/report/values.hpp"
 #include "common/text.hpp"
 #include "fixtures.hpp"

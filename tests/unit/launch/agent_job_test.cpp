@@ -17,7 +17,7 @@
 #include "launch/job/launch_error.hpp"
 #include "launch/launch.hpp"
 #include "launch/nodes/wire.hpp"
-#include "launch/processes/descriptors.hpp"
+#include "launch/processes/events.hpp"
 #include "support/catch.hpp"
 #include "support/jumping_time.hpp"
 #include "unit/launch/fake_files.hpp"

@@ -14,9 +14,7 @@
 #include <fmt/format.h>
 
 #include "launch/place/auto_binding.hpp"
-#include "launch/place/core_locks.hpp"
 #include "launch/place/cpu_quota.hpp"
-#include "launch/place/shares.hpp"
 #include "launch/place/topology.hpp"
 #include "launch/processes/environment.hpp"
 #include "support/catch.hpp"

@@ -6,11 +6,11 @@
 
 #include <fmt/format.h>
 
-#include "launch/needs.hpp"
+#include "launch/inspect.hpp"
 #include "launch/nodes/rendezvous.hpp"
 #include "launch/place/cpu_quota.hpp"
 #include "launch/place/topology.hpp"
-#include "launch/report/out_of_memory.hpp"
+#include "launch/processes/limits.hpp"
 #include "support/catch.hpp"
 #include "unit/launch/fake_files.hpp"
 

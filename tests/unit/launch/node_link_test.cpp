@@ -141,8 +141,8 @@ TEST_CASE("node link: who listens in the place of the meeting is not obeyed, and
 
 TEST_CASE("node link: what it has to tell before the meeting has proven who it is waits until then", "[launch]") {
   Talk talk("10.0.0.1", true);
-  talk.link.tell_unreachable("host n9 is not there", 125);
-  talk.link.tell_signal(SIGTERM);
+  talk.link.tell(Unreachable{.what = "host n9 is not there", .exit_code = 125});
+  talk.link.tell(SignalCame{.signal = SIGTERM});
   talk.link.tick(kLinkStart + seconds(2));
   CHECK(talk.told().empty());
   CHECK(talk.shake_hands("sesame").empty());
@@ -261,13 +261,13 @@ TEST_CASE("node link: after its last word nothing more is to come", "[launch]") 
 TEST_CASE("node link: what it tells the meeting has all that belongs to it", "[launch]") {
   Talk talk;
   talk.told();
-  talk.link.tell_failure(2, 7, true, "rank 7 fell");
-  talk.link.tell_signal(SIGINT);
-  talk.link.tell_limit(EndCause::timed_out, 0);
-  talk.link.tell_unreachable("no way to bob", 127);
+  talk.link.tell(Failed{.restart = 2, .rank = 7, .collateral = true, .what = "rank 7 fell"});
+  talk.link.tell(SignalCame{.signal = SIGINT});
+  talk.link.tell(limit_passed(EndCause::timed_out, 0));
+  talk.link.tell(Unreachable{.what = "no way to bob", .exit_code = 127});
   JobStory story;
   story.job_id = "job";
-  talk.link.tell_end(story, 2);
+  talk.link.tell(Ended{.restart = 2, .story = story_to_json(story)});
   const std::vector<json> told = talk.told();
   REQUIRE(told.size() == 5);
   CHECK(told[0] ==
@@ -391,11 +391,11 @@ TEST_CASE("node link: an assignment that cannot be is not carried out", "[launch
 
 TEST_CASE("node link: questions and answers about the ranks go both ways", "[launch]") {
   Talk talk;
-  talk.link.ask(3, {.calls = 64, .stacks = true});
+  talk.link.tell(ask_of(3, {.calls = 64, .stacks = true}));
   JobStory story;
   story.nodes = 2;
   story.silent = {{.node_rank = 1, .host = "bob", .first_rank = 3, .ranks = 2}};
-  talk.link.tell_answer(9, story);
+  talk.link.tell(Answer{.question = 9, .story = story_to_json(story)});
   const std::vector<json> told = talk.told();
   REQUIRE(told.size() == 2);
   CHECK(told[0] == json({{"say", "ask"}, {"question", 3}, {"calls", 64}, {"stacks", true}, {"use", false}}));

@@ -2,7 +2,7 @@
 #include <chrono>
 #include <vector>
 
-#include "launch/supervise/places.hpp"
+#include "launch/supervise/epochs.hpp"
 #include "support/catch.hpp"
 
 using col::launch::Places;

@@ -15,7 +15,6 @@
 
 #include "common/unique_fd.hpp"
 #include "launch/job/launch_error.hpp"
-#include "launch/processes/descriptors.hpp"
 #include "launch/processes/events.hpp"
 #include "launch/processes/job_directory.hpp"
 #include "launch/processes/processes.hpp"

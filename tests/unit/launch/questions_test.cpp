@@ -1,4 +1,4 @@
-#include "launch/nodes/questions.hpp"
+#include "launch/supervise/asking.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // How long calls took, and who is named for it.
-#include "launch/report/slow.hpp"
+#include "launch/report/report.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -15,7 +15,6 @@
 
 #include "common/text.hpp"
 #include "core/clock/clock.hpp"
-#include "launch/report/compare_hosts.hpp"
 #include "launch/report/report_json.hpp"
 #include "launch/times/call_watch.hpp"
 #include "support/call_ring.hpp"

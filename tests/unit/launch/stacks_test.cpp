@@ -1,7 +1,6 @@
 #include "launch/report/stacks.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,7 +18,6 @@
 
 #include "core/clock/clock.hpp"
 #include "launch/processes/processes.hpp"
-#include "launch/report/stack_text.hpp"
 #include "unit/launch/fake_files.hpp"
 
 using namespace col::launch;
@@ -90,14 +88,22 @@ class Sleeper {
   pid_t pid_ = 0;
 };
 
+struct OwnEvents {
+  Events events;
+};
+
+struct Taker : OwnEvents, StackTaker {
+  Taker(const std::vector<pid_t>& pids, Clock::time_point deadline, const Options& options = Options())
+      : StackTaker(events, pids, deadline, options) {}
+};
+
 // Works as an event loop would, in which it is always `now`: a slow machine takes no time. Signals wake nobody: no
 // child needs to be reaped.
-std::vector<std::optional<Stack>> take_all(StackTaker& taker, Clock::time_point now = Clock::now()) {
+std::vector<std::optional<Stack>> take_all(Taker& taker, Clock::time_point now = Clock::now()) {
   const auto latest = Clock::now() + seconds(90);  // gdb reads hundreds of megabytes of a program with a sanitizer
   while (const auto due = taker.deadline()) {
     REQUIRE(Clock::now() < latest);
-    pollfd event{taker.fd(), POLLIN, 0};
-    col::core::poll_for({&event, 1}, std::min<col::Duration>(*due - now, seconds(1)));
+    taker.events.serve(std::min<col::Duration>(*due - now, seconds(1)));
     taker.work(now);
   }
   REQUIRE(taker.finished());
@@ -156,7 +162,7 @@ bool is_installed(const char* program) {
 
 TEST_CASE("stacks: without a debugger /proc says where a process is", "[launch]") {
   const Sleeper sleeper, other(true);
-  StackTaker taker({sleeper.pid(), other.pid()}, in_time(), with_path(kNoDebugger));
+  Taker taker({sleeper.pid(), other.pid()}, in_time(), with_path(kNoDebugger));
   const auto stacks = take_all(taker);
   REQUIRE(stacks.size() == 2);
   INFO(text_of(stacks[0]) << "\n" << text_of(stacks[1]));
@@ -173,7 +179,7 @@ TEST_CASE("stacks: without a debugger /proc says where a process is", "[launch]"
 TEST_CASE("stacks: /proc names the system call, where it may be read", "[launch]") {
   const Sleeper sleeper;
   const bool readable = !col::test::content_of(fmt::format("/proc/{}/syscall", sleeper.pid())).empty();
-  StackTaker taker({sleeper.pid()}, in_time(), with_path(kNoDebugger));
+  Taker taker({sleeper.pid()}, in_time(), with_path(kNoDebugger));
   const auto stacks = take_all(taker);
   INFO(text_of(stacks[0]));
   CHECK((contains(text_of(stacks[0]), "sleeps in pause") || contains(text_of(stacks[0]), "sleeps in ppoll")) ==
@@ -185,7 +191,7 @@ TEST_CASE("stacks: /proc tells a stopped process from one that waits", "[launch]
   REQUIRE(::kill(sleeper.pid(), SIGSTOP) == 0);
   int status = 0;
   REQUIRE(::waitpid(sleeper.pid(), &status, WUNTRACED) == sleeper.pid());
-  StackTaker taker({sleeper.pid()}, in_time(), with_path(kNoDebugger));
+  Taker taker({sleeper.pid()}, in_time(), with_path(kNoDebugger));
   CHECK(contains(text_of(take_all(taker)[0]), "\"sleeper\" is stopped by a signal"));
 }
 
@@ -195,7 +201,7 @@ TEST_CASE("stacks: a process that has ended has none", "[launch]") {
   siginfo_t info{};
   REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);
   const Sleeper sleeper;
-  StackTaker taker({child, sleeper.pid()}, in_time(), with_path(kNoDebugger));
+  Taker taker({child, sleeper.pid()}, in_time(), with_path(kNoDebugger));
   const auto stacks = take_all(taker);
   CHECK_FALSE(stacks[0]);
   CHECK(stacks[1]);
@@ -206,7 +212,7 @@ TEST_CASE("stacks: gdb shows functions, threads in their order", "[launch][rest]
   INFO("install gdb");
   REQUIRE(is_installed("gdb"));
   const Sleeper sleeper(true);
-  StackTaker taker({sleeper.pid()}, in_time());
+  Taker taker({sleeper.pid()}, in_time());
   const auto stacks = take_all(taker);
   const std::string text = text_of(stacks[0]);
   INFO(text);
@@ -231,7 +237,7 @@ TEST_CASE("stacks: eu-stack where there is no gdb", "[launch][rest]") {
   const Debuggers debuggers;
   REQUIRE(::symlink("/usr/bin/eu-stack", (debuggers.path() + "/eu-stack").c_str()) == 0);
   const Sleeper sleeper;
-  StackTaker taker({sleeper.pid()}, in_time(), with_path(debuggers.path()));
+  Taker taker({sleeper.pid()}, in_time(), with_path(debuggers.path()));
   const auto stacks = take_all(taker);
   INFO(text_of(stacks[0]));
   REQUIRE(stacks[0]);
@@ -246,19 +252,19 @@ TEST_CASE("stacks: a debugger that fails is followed by the next", "[launch]") {
   const Sleeper sleeper;
   SECTION("eu-stack") {
     debuggers.add("eu-stack", "echo \"PID $4 - process\"; echo \"TID $4:\"; echo '#0  0x0012 work'");
-    StackTaker taker({sleeper.pid()}, in_time(), with_path(debuggers.path()));
+    Taker taker({sleeper.pid()}, in_time(), with_path(debuggers.path()));
     CHECK(text_of(take_all(taker)[0]) == fmt::format("eu-stack\nTID {}:\n#0  work", sleeper.pid()));
   }
   SECTION("/proc") {
     debuggers.add("eu-stack", "exit 1");
-    StackTaker taker({sleeper.pid()}, in_time(), with_path(debuggers.path()));
+    Taker taker({sleeper.pid()}, in_time(), with_path(debuggers.path()));
     CHECK(take_all(taker)[0].value().source == "/proc");
   }
   SECTION("one that is no program at all") {
     debuggers.add("eu-stack", "");
     std::ofstream(debuggers.path() + "/gdb", std::ios::trunc) << "\x7f"
                                                                  "ELF";
-    StackTaker taker({sleeper.pid()}, in_time(), with_path(debuggers.path()));
+    Taker taker({sleeper.pid()}, in_time(), with_path(debuggers.path()));
     CHECK(take_all(taker)[0].value().source == "/proc");
   }
 }
@@ -272,7 +278,7 @@ TEST_CASE("stacks: a debugger that hangs is killed with what it started, and /pr
   SECTION("and there is one for all") {
     options.per_process = 2 * kTime;
   }
-  StackTaker taker({sleeper.pid()}, in_time(), options);
+  Taker taker({sleeper.pid()}, in_time(), options);
   const std::array<std::string, 2> pids = {debuggers.await_line("gdb.pid"), debuggers.await_line("child.pid")};
   const auto due = taker.deadline();
   REQUIRE(due);
@@ -298,7 +304,7 @@ TEST_CASE("stacks: what a slow debugger has said is kept", "[launch]") {
                 "echo 'Thread 1 (LWP 7):'; echo '#0  0x0000000000000001 in work ()'; echo yes >\"${0%/*}/said\"; "
                 "exec sleep 1000");
   const Sleeper sleeper;
-  StackTaker taker({sleeper.pid()}, in_time(), with_path(debuggers.path()));
+  Taker taker({sleeper.pid()}, in_time(), with_path(debuggers.path()));
   debuggers.await_line("said");
   CHECK(text_of(take_all(taker, *taker.deadline())[0]) == "gdb\nThread 1 (LWP 7):\n#0  work ()");
 }
@@ -310,7 +316,7 @@ TEST_CASE("stacks: a few processes at most, and a few debuggers at once", "[laun
       "gdb",
       "d=${0%/*}; : >\"$d/run.$$\"; ls \"$d\" | grep -c '^run' >>\"$d/counts\"; echo '#0  f ()'; rm \"$d/run.$$\"");
   const Sleeper sleeper;
-  StackTaker taker(std::vector<pid_t>(10, sleeper.pid()), in_time(), with_path(debuggers.path()));
+  Taker taker(std::vector<pid_t>(10, sleeper.pid()), in_time(), with_path(debuggers.path()));
   const auto stacks = take_all(taker);
   REQUIRE(stacks.size() == 10);
   for (std::size_t index = 0; index < stacks.size(); ++index) CHECK(stacks[index].has_value() == (index < 8));
@@ -321,10 +327,10 @@ TEST_CASE("stacks: a few processes at most, and a few debuggers at once", "[laun
 
 TEST_CASE("stacks: time that is up already gives nothing, and nobody waits", "[launch]") {
   const Sleeper sleeper;
-  StackTaker taker({sleeper.pid()}, Clock::now(), with_path(kNoDebugger));
+  Taker taker({sleeper.pid()}, Clock::now(), with_path(kNoDebugger));
   CHECK(taker.finished());
   CHECK_FALSE(taker.take()[0]);
-  StackTaker none({}, in_time());
+  Taker none({}, in_time());
   CHECK(none.finished());
 }
 
@@ -341,7 +347,7 @@ TEST_CASE("stacks: a debugger gets no blocked signals, no descriptors and no set
   ::sigprocmask(SIG_BLOCK, &all, &before);
   const auto old = ::signal(SIGUSR2, SIG_IGN);
   {
-    StackTaker taker({sleeper.pid()}, in_time(), with_path(debuggers.path()));
+    Taker taker({sleeper.pid()}, in_time(), with_path(debuggers.path()));
     CHECK(text_of(take_all(taker)[0]) == "gdb\n#0  f ()");
   }
   ::signal(SIGUSR2, old);
@@ -360,7 +366,7 @@ TEST_CASE("stacks: whoever ends it early has no child left of it", "[launch]") {
   const Debuggers debuggers;
   debuggers.add("gdb", "exec sleep 1000");
   const Sleeper sleeper, other;
-  { StackTaker taker({sleeper.pid(), other.pid()}, in_time(), with_path(debuggers.path())); }
+  { Taker taker({sleeper.pid(), other.pid()}, in_time(), with_path(debuggers.path())); }
   std::vector<pid_t> children;
   for (const ProcessInfo& child : children_of(::getpid())) children.push_back(child.pid);
   std::sort(children.begin(), children.end());
@@ -371,11 +377,10 @@ TEST_CASE("stacks: somebody else may reap its children", "[launch]") {
   const Debuggers debuggers;
   debuggers.add("gdb", "echo '#0  f ()'");
   const Sleeper sleeper;
-  StackTaker taker(std::vector<pid_t>(4, sleeper.pid()), in_time(), with_path(debuggers.path()));
+  Taker taker(std::vector<pid_t>(4, sleeper.pid()), in_time(), with_path(debuggers.path()));
   const auto latest = Clock::now() + seconds(60);
   while (!taker.finished() && Clock::now() < latest) {
-    pollfd event{taker.fd(), POLLIN, 0};
-    ::poll(&event, 1, 10);
+    taker.events.serve(std::chrono::milliseconds(10));
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
     }
     taker.work(Clock::now());

@@ -5,10 +5,9 @@
 #include <string>
 
 #include "common/text.hpp"
-#include "launch/nodes/clock_samples.hpp"
+#include "launch/nodes/pulse.hpp"
 #include "launch/report/look.hpp"
-#include "launch/report/metrics_text.hpp"
-#include "launch/report/why_table.hpp"
+#include "launch/supervise/metrics_server.hpp"
 #include "support/catch.hpp"
 #include "unit/launch/joined_ranks.hpp"
 

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "colbench/report/figure.hpp"
 #include "colbench/report/json.hpp"
+#include "colbench/report/report.hpp"
 #include "common/exit_codes.hpp"
 #include "common/text.hpp"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "colbench/commands/options.hpp"
-#include "colbench/report/reports.hpp"
+#include "common/report.hpp"
 #include "common/screen.hpp"
 #include "common/write_file.hpp"
 

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "colbench/cell/method.hpp"
+#include "colbench/cell/results.hpp"
 #include "common/command_line.hpp"
 #include "common/guarded.hpp"
 #include "common/option_readers.hpp"

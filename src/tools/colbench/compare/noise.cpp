@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "colbench/compare/report.hpp"
+#include "colbench/compare/compare.hpp"
 #include "colbench/report/values.hpp"
 #include "colbench/stats/sample.hpp"
 #include "common/report.hpp"

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "colbench/compare/compare.hpp"
-#include "colbench/compare/effect.hpp"
 #include "common/style.hpp"
 
 namespace col::colbench {

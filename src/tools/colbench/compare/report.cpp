@@ -1,4 +1,4 @@
-#include "colbench/compare/report.hpp"
+#include "colbench/compare/compare.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -15,7 +15,6 @@
 #include "colbench/commands/options.hpp"
 #include "colbench/compare/compare.hpp"
 #include "colbench/compare/noise.hpp"
-#include "colbench/compare/report.hpp"
 #include "colbench/report/json.hpp"
 #include "common/exit_codes.hpp"
 #include "common/text.hpp"

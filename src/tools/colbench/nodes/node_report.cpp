@@ -5,13 +5,13 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "colbench/p2p/heat_map.hpp"
 #include "colbench/plans/notation.hpp"
 #include "colbench/report/values.hpp"
 #include "common/report.hpp"

@@ -1,12 +1,9 @@
 // What was found out about the nodes of a job to come, and what is odd in it. All functions are pure.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "colbench/p2p/outliers.hpp"
 #include "common/style.hpp"
 #include "json/json_fields.hpp"
 

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "colbench/commands/command.hpp"
 #include "colbench/commands/options.hpp"
 #include "colbench/nodes/node_report.hpp"
+#include "colbench/p2p/heat_map.hpp"
 #include "common/exit_codes.hpp"
 #include "common/write_file.hpp"
 #include "core/clock/clock.hpp"
@@ -74,33 +74,6 @@ NodeFacts own_facts() {
 }
 
 // ---- What they say to each other ------------------------------------------------------------------------------------
-
-template <class T>
-void send(Group& world, const T& value, int to) {
-  const std::string text = core::json_line(value);
-  const std::vector<std::uint8_t> bytes(text.begin(), text.end());
-  const std::array<std::uint64_t, 1> size = {bytes.size()};
-  world.send(size, to);
-  world.send(bytes, to);
-}
-
-template <class T>
-T receive(Group& world, int from) {
-  std::array<std::uint64_t, 1> size{};
-  world.recv(size, from);
-  std::vector<std::uint8_t> bytes(size[0]);
-  world.recv(bytes, from);
-  return core::parsed_json<T>(std::string(bytes.begin(), bytes.end()), "what a node says");
-}
-
-struct Pairs {
-  std::vector<NodePair> list = {};
-};
-template <class Visit>
-void fields(Pairs& pairs, Visit& visit) {
-  auto& [list] = pairs;
-  visit("list", list);
-}
 
 // Each of two sends `count` bytes and gets as many. Half of the time.
 double half_round_trip(Group& world, std::vector<std::uint8_t>& bytes, std::size_t count, int peer, bool leads) {
@@ -189,21 +162,17 @@ void show_clock(Group& world) {
 
 // On rank 0 the report; on the others nothing.
 NodeReport look_at_nodes(Group& world) {
-  NodeReport report;
-  const NodeFacts own = own_facts();  // before what follows uses memory
-  std::vector<NodePair> pairs = measure_own_pairs(world);
+  NodeReport report{.nodes = {own_facts()}};  // before what follows uses memory
+  report.pairs = measure_own_pairs(world);
   if (world.rank() > 0) {
-    send(world, own, 0);
-    send(world, Pairs{std::move(pairs)}, 0);
+    world.send_object(core::json_line(report), 0);
     show_clock(world);
-    return report;
+    return {};
   }
-  report.nodes = {own};
-  report.pairs = std::move(pairs);
   for (int rank = 1; rank < world.size(); ++rank) {
-    report.nodes.push_back(receive<NodeFacts>(world, rank));
-    const Pairs theirs = receive<Pairs>(world, rank);
-    report.pairs.insert(report.pairs.end(), theirs.list.begin(), theirs.list.end());
+    const auto theirs = core::parsed_json<NodeReport>(world.recv_object<std::string>(rank), "what a node says");
+    report.nodes.push_back(theirs.nodes.at(0));
+    report.pairs.insert(report.pairs.end(), theirs.pairs.begin(), theirs.pairs.end());
     compare_clocks(world, rank, report.nodes.back());
   }
   report.odd = oddities_of(report.nodes, report.pairs);

@@ -10,10 +10,9 @@
 #include "colbench/commands/command.hpp"
 #include "colbench/commands/options.hpp"
 #include "colbench/p2p/heat_map.hpp"
-#include "colbench/p2p/outliers.hpp"
+#include "colbench/report/report.hpp"
 #include "colbench/report/summary.hpp"
 #include "common/exit_codes.hpp"
-#include "launch/job/small_file.hpp"
 
 namespace col::colbench {
 namespace {

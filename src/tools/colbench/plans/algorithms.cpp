@@ -1,13 +1,10 @@
 // colbench algorithms: every plan for a collective side by side, measured and as the model has it.
 #include <map>
 
-#include <fmt/format.h>
-
 #include "colbench/commands/command.hpp"
 #include "colbench/commands/options.hpp"
 #include "colbench/plans/choice.hpp"
 #include "colbench/plans/comparison.hpp"
-#include "colbench/report/reports.hpp"
 #include "common/exit_codes.hpp"
 #include "common/text.hpp"
 

@@ -12,7 +12,6 @@
 #include <col/job.hpp>
 #include <col/plan.hpp>
 
-#include "colbench/cell/results.hpp"
 #include "colbench/plans/plan_source.hpp"
 #include "common/command_line.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "colbench/cell/method.hpp"
+#include "colbench/cell/results.hpp"
 
 namespace col::colbench {
 

@@ -6,13 +6,11 @@
 #include <fmt/ranges.h>
 #include <col/select.hpp>
 
-#include "colbench/machine/bound.hpp"
 #include "colbench/machine/latency.hpp"
 #include "colbench/rank/calibration.hpp"
 #include "colbench/stats/sample.hpp"
 #include "common/exit_codes.hpp"
 #include "common/gpu.hpp"
-#include "launch/place/cpu_quota.hpp"
 
 namespace col::colbench {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <col/error.hpp>
 
-#include "colbench/cell/method.hpp"
+#include "colbench/cell/results.hpp"
 #include "colbench/workload/workload.hpp"
 
 namespace col::colbench {

@@ -10,7 +10,6 @@
 
 #include "colbench/rank/orders.hpp"
 #include "colbench/rank/start_line.hpp"
-#include "colbench/rank/whereabouts.hpp"
 #include "common/coordinator.hpp"
 
 namespace col::colbench {

@@ -1,4 +1,4 @@
-#include "colbench/report/figure.hpp"
+#include "colbench/report/report.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -27,7 +27,7 @@ namespace {
 using core::JsonBuilder;
 using core::JsonPlace;
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+constexpr std::size_t kMostFileBytes = std::size_t{1} << 30;
 constexpr core::Within kCount = core::within(0, std::numeric_limits<int>::max());
 constexpr const char* kGiveAnother = "give a file that colbench --json has written";
 
@@ -284,7 +284,7 @@ std::string content_of(const std::string& path) {
   if (::stat(path.c_str(), &facts) != 0) cannot_read(path, std::strerror(errno));
   if (S_ISDIR(facts.st_mode)) cannot_read(path, std::strerror(EISDIR));
   if (!S_ISREG(facts.st_mode)) cannot_read(path, "it is no regular file");
-  if (static_cast<std::uint64_t>(facts.st_size) > kMostBytes) cannot_read(path, "it is larger than 1 GiB");
+  if (static_cast<std::uint64_t>(facts.st_size) > kMostFileBytes) cannot_read(path, "it is larger than 1 GiB");
   std::ifstream file(path, std::ios::binary);
   if (!file) cannot_read(path, std::strerror(errno));
   std::string content(static_cast<std::size_t>(facts.st_size), '\0');

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <string>
 
 #include "colbench/cell/cell.hpp"
 #include "json/json_fields.hpp"

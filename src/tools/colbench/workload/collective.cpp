@@ -9,7 +9,6 @@
 #include <col/plan.hpp>
 
 #include "colbench/workload/buffer.hpp"
-#include "colbench/workload/values.hpp"
 #include "colbench/workload/workload.hpp"
 #include "common/arithmetic.hpp"
 

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "colbench/workload/buffer.hpp"
-#include "colbench/workload/values.hpp"
 #include "colbench/workload/workload.hpp"
 
 namespace col::colbench {

@@ -80,6 +80,8 @@ void check_programs(const JobSpec& spec) {
   }
 }
 
+using tools::exit_code::kLauncher;
+
 }  // namespace
 
 bool reads_input(const JobSpec& spec, const Rendezvous& meeting, const HostSpec& host) {

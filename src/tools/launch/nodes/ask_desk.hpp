@@ -11,7 +11,6 @@
 
 #include "common/unique_fd.hpp"
 #include "core/clock/clock.hpp"
-#include "launch/nodes/asked_for.hpp"
 #include "launch/nodes/wire.hpp"
 #include "launch/processes/events.hpp"
 #include "launch/report/job_story.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <limits>
 #include <set>
 #include <string>
@@ -18,8 +17,8 @@
 #include "common/exit_codes.hpp"
 #include "core/clock/clock.hpp"
 #include "launch/processes/signals.hpp"
-#include "launch/report/compare_hosts.hpp"
 #include "launch/report/rank_words.hpp"
+#include "launch/report/report.hpp"
 #include "launch/report/report_json.hpp"
 
 namespace col::launch {
@@ -534,28 +533,9 @@ void Meeting::decide(Time now) {
     result.cause = EndCause::rank_failed;
     result.culprit = failure->rank;
     result.exit_code = kLauncher;  // of a rank of which nothing more is known
-    for (const RankStory& rank : stories_) {
-      if (rank.rank == result.culprit && rank.status.exited) result.exit_code = exit_code_of(rank.status);
-    }
-    apply_exit_policy(result);
+    apply_exit_policy(result, stories_, spec_.exit_policy);
   }
   finish(result);
-}
-
-// Another rank than the first to fail may decide the exit code.
-void Meeting::apply_exit_policy(JobResult& result) const {
-  if (spec_.exit_policy == ExitPolicy::first) return;
-  int highest = 0;
-  for (const RankStory& rank : stories_) {
-    const RankStatus& status = rank.status;
-    if (!status.exited || status.told_to_end || status.collateral) continue;
-    // Rank 0's own word, if it had one.
-    if (spec_.exit_policy == ExitPolicy::rank0 && rank.rank == 0) result.exit_code = exit_code_of(status);
-    if (spec_.exit_policy == ExitPolicy::rank0 || exit_code_of(status) <= highest) continue;
-    highest = exit_code_of(status);
-    result.exit_code = highest;
-    result.culprit = rank.rank;
-  }
 }
 
 void Meeting::gather_again(const std::string& why, Time now) {

@@ -143,7 +143,6 @@ class Meeting {
   void begin_ending(Time now);
   void look_whether_all_have_ended(Time now);
   void decide(Time now);
-  void apply_exit_policy(JobResult& result) const;
   void gather_again(const std::string& why, Time now);
   void finish(JobResult result);
   void finish_with_error(const std::string& error, EndCause cause, int exit_code = tools::exit_code::kLauncher);

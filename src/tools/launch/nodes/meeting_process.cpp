@@ -2,7 +2,6 @@
 #include "launch/nodes/meeting.hpp"
 
 #include <poll.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "core/clock/clock.hpp"
-#include "launch/nodes/node_messages.hpp"
 #include "launch/report/report_json.hpp"
 
 namespace col::launch {
@@ -218,49 +217,11 @@ std::optional<NodeLink::Time> NodeLink::deadline() const {
 }
 
 // A host may turn out to be unreachable before the meeting has answered.
-void NodeLink::tell(json message) {
+void NodeLink::send(json message) {
   if (trusts_)
     wire_.send(message);
   else
     held_back_.push_back(std::move(message));
-}
-
-void NodeLink::tell_failure(int restart, int rank, bool collateral, const std::string& what) {
-  tell(message_of(Failed{.restart = restart, .rank = rank, .collateral = collateral, .what = what}));
-}
-
-void NodeLink::tell_signal(int signal) {
-  tell(message_of(SignalCame{.signal = signal}));
-}
-
-void NodeLink::tell_limit(EndCause cause, int restart) {
-  tell(message_of(LimitPassed{.restart = restart, .cause = std::string(to_string(cause))}));
-}
-
-void NodeLink::tell_exchanged(const PmiServer::Entries& entries, int restart) {
-  tell(message_of(Exchanged{.restart = restart, .entries = entries}));
-}
-
-void NodeLink::tell_unreachable(const std::string& what, int exit_code, int unless_came) {
-  Unreachable unreachable{.what = what, .exit_code = exit_code};
-  if (unless_came >= 0) unreachable.unless_came = unless_came;
-  tell(message_of(std::move(unreachable)));
-}
-
-void NodeLink::tell_trace(const std::string& part, int restart) {
-  tell(message_of(Traced{.restart = restart, .part = part}));
-}
-
-void NodeLink::ask(int question, const AskedFor& what) {
-  tell(message_of(ask_of(question, what)));
-}
-
-void NodeLink::tell_answer(int question, const JobStory& story) {
-  tell(message_of(Answer{.question = question, .story = story_to_json(story)}));
-}
-
-void NodeLink::tell_end(const JobStory& story, int restart) {
-  tell(message_of(Ended{.restart = restart, .story = story_to_json(story)}));
 }
 
 }  // namespace col::launch

@@ -11,16 +11,13 @@
 #include "common/unique_fd.hpp"
 #include "core/clock/clock.hpp"
 #include "launch/job/assignment.hpp"
-#include "launch/nodes/asked_for.hpp"
-#include "launch/nodes/clock_samples.hpp"
+#include "launch/nodes/node_messages.hpp"
 #include "launch/nodes/pulse.hpp"
 #include "launch/nodes/wire.hpp"
 #include "launch/pmi/pmi_server.hpp"
 #include "launch/report/job_story.hpp"
 
 namespace col::launch {
-
-struct ClockAsked;
 
 // A message from the meeting.
 struct LinkEvent {
@@ -82,20 +79,13 @@ class NodeLink {
   // Whether nothing more will come.
   bool lost() const noexcept { return told_lost_; }
 
-  void tell_failure(int restart, int rank, bool collateral, const std::string& what);
-  void tell_signal(int signal);
-  void tell_limit(EndCause cause, int restart);
-  void tell_exchanged(const PmiServer::Entries& entries, int restart);
-  // Another node could not be started; the job's exit code is then `exit_code`. `unless_came`: it does not count if the
-  // node of this number is there.
-  void tell_unreachable(const std::string& what, int exit_code, int unless_came = -1);
-  void tell_end(const JobStory& story, int restart);
-  void tell_trace(const std::string& part, int restart);
+  // Says one of node_messages.hpp.
+  template <class Message>
+  void tell(const Message& message) {
+    send(message_of(message));
+  }
   // How far this host's clock is ahead of the meeting's; nothing if this is not known.
   std::optional<ClockShift> clock() const { return clock_.shift(); }
-  // What do the ranks of all other nodes do? The answers come as events.
-  void ask(int question, const AskedFor& what);
-  void tell_answer(int question, const JobStory& story);
 
  private:
   std::optional<LinkEvent> heard(const nlohmann::json& message);
@@ -103,7 +93,7 @@ class NodeLink {
   ProofSubject subject() const;
   LinkEvent to_event(const nlohmann::json& message) const;
   bool is_possible(const Assignment& job) const;
-  void tell(nlohmann::json message);
+  void send(nlohmann::json message);
   void ask_for_clock();
   void on_clock(const ClockAsked& clock);
 

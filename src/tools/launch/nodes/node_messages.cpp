@@ -1,14 +1,11 @@
 #include "launch/nodes/node_messages.hpp"
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include <col/store.hpp>
 
-#include "launch/job/job_spec.hpp"
 #include "launch/report/report_json.hpp"
 
 namespace col::launch {
@@ -40,6 +37,10 @@ std::string store_token_of(std::string_view secret, std::string_view id, int res
   const std::string job = store_job(id, restart);
   return make_proof(secret, ProofRole::server,
                     {.purpose = "col-nodes-store/2", .job = job, .server_nonce = salt, .client_nonce = {}});
+}
+
+LimitPassed limit_passed(EndCause cause, int restart) {
+  return {.restart = restart, .cause = std::string(to_string(cause))};
 }
 
 EndCause end_cause_from_string(std::string_view name) noexcept {

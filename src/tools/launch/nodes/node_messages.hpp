@@ -18,8 +18,8 @@
 #include "json/json_fields.hpp"
 #include "launch/job/assignment.hpp"
 #include "launch/job/job_result.hpp"
-#include "launch/nodes/asked_for.hpp"
 #include "launch/pmi/pmi_server.hpp"
+#include "launch/report/job_story.hpp"
 
 namespace col::launch {
 
@@ -167,6 +167,8 @@ void fields(LimitPassed& message, Visit& visit) {
   visit("cause", cause);
 }
 
+LimitPassed limit_passed(EndCause cause, int restart);
+
 struct Failed {  // by a node: one of its ranks has failed
   static constexpr std::string_view kSay = "failed";
   std::optional<int> restart = {};
@@ -258,7 +260,7 @@ void fields(Answer& message, Visit& visit) {
 struct Unreachable {  // by the node that should have started another one
   static constexpr std::string_view kSay = "unreachable";
   std::string what = {};
-  int exit_code = 0;
+  int exit_code = 0;                    // of the job, then
   std::optional<int> unless_came = {};  // it says nothing if the node of this number is there
 };
 template <class Visit>

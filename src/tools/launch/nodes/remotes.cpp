@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,7 +23,7 @@
 #include "launch/job/launch_error.hpp"
 #include "launch/nodes/agent_job.hpp"
 #include "launch/nodes/wire.hpp"
-#include "launch/processes/descriptors.hpp"
+#include "launch/processes/events.hpp"
 #include "launch/processes/limits.hpp"
 #include "launch/processes/program.hpp"
 #include "launch/processes/signals.hpp"
@@ -50,28 +49,32 @@ std::string resolve_ssh(const std::string& name) {
   }
 }
 
-Remotes::Failure describe_failure(const std::string& host, const std::string& ssh, int code, bool is_read = false) {
+Unreachable failure(std::string what, int exit_code = kLauncher) {
+  return {.what = std::move(what), .exit_code = exit_code};
+}
+
+Unreachable describe_failure(const std::string& host, const std::string& ssh, int code, bool is_read = false) {
   if (code == tools::exit_code::kSuccess && is_read)
-    return {fmt::format("host {}: its ssh went to the background, and no colrun came from there within {} s; its input "
-                        "is still read. `{} {} echo here` must print 'here' at once; look at what it leaves running",
-                        host, kBackgroundTime.count(), ssh, host),
-            kLauncher};
+    return failure(
+        fmt::format("host {}: its ssh went to the background, and no colrun came from there within {} s; its input "
+                    "is still read. `{} {} echo here` must print 'here' at once; look at what it leaves running",
+                    host, kBackgroundTime.count(), ssh, host));
   if (code == tools::exit_code::kSuccess)
-    return {fmt::format("host {}: its ssh ended with 0 and started nothing there. `{} {} echo here` must print 'here'; "
-                        "look for an `exit` in .bashrc, a command forced by authorized_keys, or -f in --ssh",
-                        host, ssh, host),
-            kLauncher};
+    return failure(
+        fmt::format("host {}: its ssh ended with 0 and started nothing there. `{} {} echo here` must print 'here'; "
+                    "look for an `exit` in .bashrc, a command forced by authorized_keys, or -f in --ssh",
+                    host, ssh, host));
   if (code == kSshFailed)
-    return {fmt::format("cannot reach host {} by ssh; what ssh said is above. `ssh -o BatchMode=yes {} true` must "
-                        "work, without a question",
-                        host, host),
-            kLauncher};
+    return failure(
+        fmt::format("cannot reach host {} by ssh; what ssh said is above. `ssh -o BatchMode=yes {} true` must "
+                    "work, without a question",
+                    host, host));
   if (code == kNoColrun)
-    return {fmt::format("host {} has no colrun at {} nor in its PATH; install it there", host, tools::own_path()),
-            kLauncher};
+    return failure(
+        fmt::format("host {} has no colrun at {} nor in its PATH; install it there", host, tools::own_path()));
   if (code == tools::exit_code::kNotFound || code == tools::exit_code::kNotExecutable)
-    return {fmt::format("host {} cannot run the program; what its colrun said is above", host), code};
-  return {fmt::format("colrun on host {} ended before the job began; what it said is above", host), kLauncher};
+    return failure(fmt::format("host {} cannot run the program; what its colrun said is above", host), code);
+  return failure(fmt::format("colrun on host {} ended before the job began; what it said is above", host));
 }
 
 std::vector<std::string> ssh_command(const std::vector<std::string>& ssh, const HostSpec& host) {
@@ -231,7 +234,7 @@ void Remotes::on_child_end(pid_t pid, int wait_status) {
   }
 }
 
-std::vector<Remotes::Failure> Remotes::take_failures(Time now) {
+std::vector<Unreachable> Remotes::take_failures(Time now) {
   for (Remote& remote : remotes_) {
     const bool may_come = remote.input || remote.was_read;
     if (!remote.awaited_until || (may_come && now < *remote.awaited_until)) continue;

@@ -14,6 +14,7 @@
 #include "common/unique_fd.hpp"
 #include "core/clock/clock.hpp"
 #include "launch/job/job_spec.hpp"
+#include "launch/nodes/node_messages.hpp"
 #include "launch/nodes/rendezvous.hpp"
 #include "launch/output/output.hpp"
 #include "launch/processes/events.hpp"
@@ -33,18 +34,12 @@ class Remotes {
   void give_input(std::size_t host, tools::UniqueFd input);
 
   void on_child_end(pid_t pid, int wait_status);
-  // A host whose launcher ended before it had joined the job.
-  struct Failure {
-    std::string what;
-    int exit_code;  // of the job
-    // An ssh that ended with 0 may have left its work in the background: then this is the host's number, and the
-    // failure is none if that node has come. -1: it is one.
-    int unless_came = -1;
-  };
   using Time = core::Clock::time_point;
-  std::vector<Failure> take_failures(Time now);  // each failure is returned once
-  std::optional<Time> deadline() const;          // when to ask for them
-  bool any_left() const;                         // whether an ssh still runs
+  // Hosts whose launchers ended before they had joined the job, each once. An ssh that ended with 0 may have left its
+  // work in the background: then `unless_came` is set.
+  std::vector<Unreachable> take_failures(Time now);
+  std::optional<Time> deadline() const;  // when to ask for them
+  bool any_left() const;                 // whether an ssh still runs
   // The job is over: launchers that still wait for something are told to end.
   void let_go();
 
@@ -73,7 +68,7 @@ class Remotes {
   Output& output_;
   std::string ssh_;  // as the user wrote it
   std::vector<Remote> remotes_;
-  std::vector<Failure> failures_;
+  std::vector<Unreachable> failures_;
   bool over_ = false;
 };
 

@@ -14,7 +14,7 @@
 
 #include "json/json_text.hpp"
 #include "json/packed_json.hpp"
-#include "launch/processes/descriptors.hpp"
+#include "launch/processes/events.hpp"
 #include "net/stream.hpp"
 
 namespace col::launch {

@@ -18,7 +18,7 @@
 #include "common/exit_codes.hpp"
 #include "core/clock/clock.hpp"
 #include "launch/job/launch_error.hpp"
-#include "launch/processes/descriptors.hpp"
+#include "launch/processes/events.hpp"
 
 namespace col::launch {
 namespace {

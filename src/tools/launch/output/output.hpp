@@ -1,7 +1,6 @@
 // Passes the ranks' output on to the user and into files, in whole lines. It never blocks and never loses a line.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>

@@ -8,13 +8,11 @@
 #include <cerrno>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "common/exit_codes.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/output/output.hpp"
 #include "launch/output/terminal.hpp"
-#include "launch/processes/descriptors.hpp"
+#include "launch/processes/events.hpp"
 
 namespace col::launch {
 namespace {

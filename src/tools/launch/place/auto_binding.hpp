@@ -2,10 +2,10 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "launch/place/core_locks.hpp"
 #include "launch/place/placement.hpp"
 #include "launch/place/topology.hpp"
 
@@ -27,6 +27,20 @@ struct RankNeeds {
   int threads = 1;              // of the rank that has the most
   std::vector<int> nodes = {};  // NUMA node of each rank's devices, -1 where it is unknown; empty: of all
 };
+
+using Share = std::vector<Core>;  // some of a node's cores, by NUMA node, cache and processor
+
+// One share for each rank: all have the same number of cores, as many as there are for each; cores that are left over
+// have no rank. A share has the cores of one third-level cache if they suffice, else those of one NUMA node, and is
+// torn apart only where that many cannot be had together. So ranks get whole caches or whole nodes when these divide.
+// When not all cores are needed, every node gives some. Neighbours in rank are neighbours on the machine.
+//
+// Requires: 1 <= ranks <= cores.size().
+std::vector<Share> equal_shares(std::vector<Core> cores, int ranks);
+
+// The same shares in another order: each rank whose device is on a NUMA node (-1: it has none, or nobody knows) gets
+// one on that node, as long as there are any. Requires: nodes.size() == shares.size().
+std::vector<Share> near_devices(std::vector<Share> shares, std::span<const int> nodes);
 
 // Equal shares of the cores whose locks nobody else holds; afterwards `locks` holds those that are used. Nobody is
 // bound if the ranks' threads do not fit into their shares: then Binding::why_not says so.

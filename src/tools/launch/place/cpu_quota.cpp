@@ -11,10 +11,6 @@
 #include <optional>
 #include <string_view>
 
-#include <fmt/format.h>
-
-#include "common/exit_codes.hpp"
-#include "launch/job/launch_error.hpp"
 #include "launch/job/small_file.hpp"
 #include "launch/place/topology.hpp"
 

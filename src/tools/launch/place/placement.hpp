@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "launch/job/job_spec.hpp"
-#include "launch/place/core_locks.hpp"
 #include "launch/place/topology.hpp"
 
 namespace col::launch {

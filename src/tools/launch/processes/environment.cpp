@@ -6,7 +6,6 @@
 #include <optional>
 #include <string_view>
 #include <unordered_set>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sys/epoll.h>
+#include <sys/resource.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -63,5 +64,21 @@ class EventSource {
 // Takes what has happened at an epoll descriptor, in that order; if that is nothing yet, waits for it. Empty after
 // `at_most`, or for no reason.
 std::span<const epoll_event> next_events(int epoll_fd, std::span<epoll_event> room, Duration at_most) noexcept;
+
+// Raises this process's limit of open files as far as allowed, and returns the old limit.
+rlimit raise_open_files();
+
+struct PipeEnds {
+  tools::UniqueFd read, write;
+};
+// A pipe for a job; so is the next. They throw LaunchError (125) if the system has no more. The rank writes to one end;
+// the other end is ours, and non-blocking. The pipe has the usual capacity: larger ones were not faster, and the system
+// gives each user only a limited amount.
+PipeEnds make_output_pipe();
+// We write to one end without blocking, and a rank reads at the other.
+PipeEnds make_input_pipe();
+
+// Opens /dev/null for each of the descriptors 0 to 2 that is closed. Otherwise other files would get these numbers.
+void ensure_standard_descriptors();
 
 }  // namespace col::launch

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -83,6 +85,18 @@ long long processes_of(long long user, const std::string& proc) {
   return count;
 }
 
+std::optional<std::uint64_t> kills_in(const std::string& path) {
+  const std::string text = read_small_file(path).value_or("");
+  for (std::string_view rest = text; !rest.empty();) {
+    std::string_view line = take(rest, '\n');
+    if (take(line, ' ') != "oom_kill") continue;
+    std::uint64_t count = 0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), count);
+    return error == std::errc() && end == line.data() + line.size() ? std::optional(count) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 rlimit limit_of(decltype(RLIMIT_NPROC) resource) {
@@ -134,6 +148,33 @@ std::string why_no_process(int error, int missing, rlim_t limit, const std::stri
     return fmt::format("{}; allow more processes (pids.max, kernel.pid_max)", strerror(error));
   return fmt::format("this user may have {} processes; raise the limit to {} (ulimit -u) or use fewer ranks", limit,
                      limit + static_cast<rlim_t>(missing));
+}
+
+OutOfMemoryWatch::OutOfMemoryWatch(const std::string& proc) {
+  const std::vector<std::string> groups = control_groups("memory", proc);
+  std::vector<std::string> files;
+  // Memory is counted by one version; where version 1 has it, it is not in version 2.
+  for (const std::string& group : groups) files.push_back(group + "/memory.oom_control");
+  for (const std::string& group : groups) files.push_back(group + "/memory.events");
+  files.push_back(proc + "/vmstat");
+  for (const std::string& file : files) {
+    const std::optional<std::uint64_t> kills = kills_in(file);
+    if (!kills) continue;
+    file_ = file;
+    claimed_ = *kills;
+    return;
+  }
+}
+
+std::uint64_t OutOfMemoryWatch::unclaimed() const {
+  const std::uint64_t count = file_.empty() ? 0 : kills_in(file_).value_or(0);
+  return count > claimed_ ? count - claimed_ : 0;
+}
+
+bool OutOfMemoryWatch::claim() {
+  if (unclaimed() == 0) return false;
+  ++claimed_;
+  return true;
 }
 
 }  // namespace col::launch

@@ -1,6 +1,5 @@
 #include "launch/processes/processes.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -23,7 +22,15 @@
 namespace col::launch {
 namespace {
 
-// Field `number` (counted as in proc(5)) of the part of a stat line behind the program's name.
+// The part of its stat line behind the name of the program; empty if it is gone.
+std::string stat_of(pid_t pid, const std::string& proc) {
+  std::string line = read_small_file(fmt::format("{}/{}/stat", proc, pid)).value_or("");
+  // The name is in brackets and may contain anything, including brackets and spaces.
+  const std::size_t end_of_name = line.rfind(") ");
+  return end_of_name == line.npos ? std::string() : line.substr(end_of_name + 2);
+}
+
+// Field `number` (counted as in proc(5)) of that.
 std::uint64_t stat_field(std::string_view behind_name, int number) {
   constexpr int kFirstField = 3;  // the state
   for (int field = kFirstField; field < number; ++field) {
@@ -59,16 +66,22 @@ void wait_for_a_child() {
 }  // namespace
 
 ProcessInfo read_process(pid_t pid) {
-  tools::UniqueFd file(::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
-  char text[1024];
-  const ssize_t length = file ? ::read(file.get(), text, sizeof text) : -1;
-  if (length <= 0) return {};
-  const std::string_view line(text, static_cast<std::size_t>(length));
-  // The name is in brackets and may contain anything, including brackets and spaces.
-  const std::size_t end_of_name = line.rfind(") ");
-  if (end_of_name == std::string_view::npos) return {};
-  const std::string_view fields = line.substr(end_of_name + 2);
+  const std::string fields = stat_of(pid, "/proc");
+  if (fields.empty()) return {};
   return {pid, static_cast<pid_t>(stat_field(fields, 4)), stat_field(fields, 22)};
+}
+
+std::optional<ProcessSample> sample_process(pid_t pid, const std::string& proc) {
+  const std::string fields = stat_of(pid, proc);
+  if (fields.empty()) return std::nullopt;
+  const std::uint64_t ticks = stat_field(fields, 14) + stat_field(fields, 15);  // of user and system
+  ProcessSample sample{.cpu_seconds = static_cast<double>(ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK)),
+                       .rss_bytes = stat_field(fields, 24) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))};
+  const std::string times = read_small_file(fmt::format("{}/{}/schedstat", proc, pid)).value_or("");
+  char* behind = nullptr;
+  sample.on_cpu_seconds = std::strtod(times.c_str(), &behind) / 1e9;
+  sample.queued_seconds = std::strtod(behind, nullptr) / 1e9;
+  return sample;
 }
 
 std::vector<ProcessInfo> children_of(pid_t parent) {

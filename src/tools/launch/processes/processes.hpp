@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/clock/clock.hpp"
@@ -20,6 +22,17 @@ struct ProcessInfo {
 
 // The information in /proc about one process; pid 0 if it is gone.
 ProcessInfo read_process(pid_t pid);
+
+struct ProcessSample {
+  double cpu_seconds = 0;  // of all its threads
+  std::uint64_t rss_bytes = 0;
+  // Of its main thread; 0 where the kernel does not count it.
+  double on_cpu_seconds = 0;
+  double queued_seconds = 0;  // ready to run, with no processor
+};
+
+// Nothing if there is no such process, or no /proc. `proc` is the path of procfs.
+std::optional<ProcessSample> sample_process(pid_t pid, const std::string& proc = "/proc");
 
 // The direct children of `parent`, living or not reaped yet. It reads all of /proc, so it is not for the normal path of
 // a job.

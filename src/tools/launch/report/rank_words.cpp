@@ -273,6 +273,22 @@ const RankStory* failure_that_counts(const std::vector<RankStory>& ranks, ExitPo
   return found;
 }
 
+void apply_exit_policy(JobResult& result, const std::vector<RankStory>& ranks, ExitPolicy policy) {
+  if (result.culprit < 0) return;
+  const RankStory* found = nullptr;
+  for (const RankStory& rank : ranks) {
+    if (rank.rank == result.culprit && rank.status.exited) found = &rank;
+  }
+  for (const RankStory& rank : ranks) {
+    if (!rank.status.exited || rank.status.told_to_end || rank.status.collateral) continue;
+    const bool is_higher = exit_code_of(rank.status) > (found == nullptr ? 0 : exit_code_of(found->status));
+    if (policy == ExitPolicy::max ? is_higher : policy == ExitPolicy::rank0 && rank.rank == 0) found = &rank;
+  }
+  if (found == nullptr) return;
+  if (policy == ExitPolicy::max) result.culprit = found->rank;
+  if (result.cause == EndCause::rank_failed) result.exit_code = exit_code_of(found->status);
+}
+
 bool failed_on_its_own(const RankStatus& status) {
   return status.exited && status.wait_status != 0 && !status.collateral && !status.told_to_end;
 }

@@ -43,6 +43,10 @@ std::string label_of(const RankStory& rank);
 // ended well, whoever was lost before.
 const RankStory* failure_that_counts(const std::vector<RankStory>& ranks, ExitPolicy policy);
 
+// In any other job that ended because a rank failed: its exit code, by the policy, is that of JobResult::culprit, or
+// rank 0's own word if it had one, or the highest; the rank that has that is then the culprit.
+void apply_exit_policy(JobResult& result, const std::vector<RankStory>& ranks, ExitPolicy policy);
+
 // Whether it failed, and neither the launcher nor another rank's failure is the reason.
 bool failed_on_its_own(const RankStatus& status);
 

@@ -13,7 +13,7 @@
 #include "common/text.hpp"
 #include "launch/processes/signals.hpp"
 #include "launch/report/rank_words.hpp"
-#include "launch/report/stack_text.hpp"
+#include "launch/report/stacks.hpp"
 
 namespace col::launch {
 namespace {

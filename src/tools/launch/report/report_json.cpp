@@ -1,14 +1,11 @@
 #include "launch/report/report_json.hpp"
 
 #include <sys/wait.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <cstdio>
 #include <optional>
-#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,7 +16,7 @@
 #include "launch/place/topology.hpp"
 #include "launch/processes/signals.hpp"
 #include "launch/report/rank_words.hpp"
-#include "launch/report/slow.hpp"
+#include "launch/report/report.hpp"
 #include "launch/report/why.hpp"
 
 namespace col::launch {

@@ -1,8 +1,6 @@
-#include "launch/report/stack_text.hpp"
+#include "launch/report/stacks.hpp"
 
-#include <fcntl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,7 +13,6 @@
 #include <fmt/format.h>
 
 #include "common/text.hpp"
-#include "common/unique_fd.hpp"
 #include "launch/job/small_file.hpp"
 
 namespace col::launch {

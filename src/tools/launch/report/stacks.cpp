@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -14,16 +13,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "launch/job/small_file.hpp"
-#include "launch/processes/events.hpp"
 #include "launch/processes/program.hpp"
 #include "launch/processes/signals.hpp"
-#include "launch/report/stack_text.hpp"
 
 namespace col::launch {
 namespace {
@@ -39,10 +34,6 @@ constexpr milliseconds kForProc{1000};
 // How long the destructor waits for a child that it has killed. This ends at once, except for a debugger that is stuck
 // in the kernel.
 constexpr milliseconds kReapWait{500};
-
-[[noreturn]] void throw_errno(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
 
 // "" when there is no such program in `path`.
 std::string find_program(const std::string& name, std::string_view path) {
@@ -79,9 +70,12 @@ void write_all(int fd, std::string_view text) {
 
 }  // namespace
 
-StackTaker::StackTaker(std::vector<pid_t> pids, Clock::time_point deadline, const Options& options)
-    : options_(options), deadline_(deadline), epoll_(::epoll_create1(EPOLL_CLOEXEC)), stacks_(pids.size()) {
-  if (!epoll_) throw_errno("cannot watch debuggers");
+StackTaker::StackTaker(Events& events, const std::vector<pid_t>& pids, Clock::time_point deadline,
+                       const Options& options)
+    : options_(options),
+      deadline_(deadline),
+      events_(events, [this](std::size_t pipe) { on_output(static_cast<int>(pipe)); }),
+      stacks_(pids.size()) {
   const char* given = std::getenv("PATH");
   const std::string path = !options.path.empty() ? options.path : given != nullptr ? given : "/usr/bin:/bin";
   gdb_ = find_program("gdb", path);
@@ -121,15 +115,22 @@ std::vector<std::optional<Stack>> StackTaker::take() {
   return std::exchange(stacks_, std::vector<std::optional<Stack>>(processes_.size()));
 }
 
-void StackTaker::work(Clock::time_point now) {
-  std::array<epoll_event, 16> room;
-  for (const epoll_event& event : next_events(epoll_.get(), room, Duration::zero())) {
-    const int fd = event.data.fd;
-    const auto child = std::ranges::find_if(children_, [&](const Child& c) { return c.pipe.get() == fd; });
-    if (child == children_.end() || read(*child)) continue;
-    finish(*child);
-    children_.erase(child);
+std::vector<std::pair<pid_t, Stack>> StackTaker::take_by_pid() {
+  std::vector<std::pair<pid_t, Stack>> found;
+  for (std::size_t i = 0; i < stacks_.size(); ++i) {
+    if (stacks_[i]) found.emplace_back(processes_[i].pid, *std::move(stacks_[i]));
   }
+  return found;
+}
+
+void StackTaker::on_output(int pipe) {
+  const auto child = std::ranges::find_if(children_, [&](const Child& c) { return c.pipe.get() == pipe; });
+  if (child == children_.end() || read(*child)) return;
+  finish(*child);
+  children_.erase(child);
+}
+
+void StackTaker::work(Clock::time_point now) {
   keep_time(now);
   start_more(now);
 }
@@ -148,8 +149,7 @@ bool StackTaker::start(std::size_t index, Clock::time_point now) {
   if (::pipe2(ends, O_CLOEXEC) != 0) return false;
   UniqueFd pipe(ends[0]), output(ends[1]);
   ::fcntl(pipe.get(), F_SETFL, O_NONBLOCK);
-  epoll_event event{.events = EPOLLIN, .data = {.fd = pipe.get()}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, pipe.get(), &event) != 0) return false;
+  if (!events_.add(pipe.get(), EPOLLIN, static_cast<std::size_t>(pipe.get()))) return false;
   const Way way = process.ways.front();
   const pid_t pid =
       way == Way::proc ? spawn_proc_reader(process.pid, output.get()) : spawn_debugger(way, process.pid, output.get());
@@ -235,7 +235,7 @@ void StackTaker::finish(Child& child) {
   Process& process = processes_[child.process];
   process.running = false;
   // Not left to the close: a child that was born meanwhile may hold the pipe for a moment.
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, child.pipe.get(), nullptr);
+  events_.remove(child.pipe.get());
   if (!reap(child.pidfd.get())) ending_.push_back(std::move(child.pidfd));
   Stack stack;
   if (child.way == Way::proc) {
@@ -288,10 +288,10 @@ void take_stacks(const std::vector<RankStory*>& ranks, std::size_t most_processe
     alive.push_back(rank);
     pids.push_back(rank->last && rank->last->pid != 0 ? static_cast<pid_t>(rank->last->pid) : rank->status.pid);
   }
-  StackTaker taker(pids, StackTaker::Clock::now() + StackTaker::kUsualTime, {.most_processes = most_processes});
+  Events events;
+  StackTaker taker(events, pids, StackTaker::Clock::now() + StackTaker::kUsualTime, {.most_processes = most_processes});
   while (const auto due = taker.deadline()) {
-    pollfd readable{taker.fd(), POLLIN, 0};
-    core::poll_for({&readable, 1}, *due - StackTaker::Clock::now());
+    events.serve(*due - StackTaker::Clock::now());
     taker.work(StackTaker::Clock::now());
   }
   std::vector<std::optional<Stack>> stacks = taker.take();

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "launch/report/look.hpp"
-#include "launch/report/rank_words.hpp"
 
 namespace col::launch {
 namespace {

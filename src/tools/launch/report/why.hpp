@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "common/report.hpp"
 #include "launch/report/job_story.hpp"
+#include "launch/report/wait_graph.hpp"
 
 namespace col::launch {
 
@@ -40,5 +42,11 @@ std::string describe_fully(const RankActivity& call);
 
 // Requires: RankStory::last is from one moment for all ranks.
 Why why(const JobStory& story);
+
+// "computing", "waiting", "stopped", "asleep" (a spare), "dead": of one rank, at the time of the story.
+std::string_view state_of_rank(const WaitGraph& graph, std::size_t index);
+
+// Ranks that do the same share a row.
+tools::Part why_part(const JobStory& story, const Why& found);
 
 }  // namespace col::launch

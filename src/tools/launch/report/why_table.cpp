@@ -1,4 +1,4 @@
-#include "launch/report/why_table.hpp"
+#include "launch/report/why.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,17 +1,17 @@
 #include "launch/supervise/asking.hpp"
 
 #include <algorithm>
-#include <csignal>
 #include <cstddef>
 #include <exception>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "common/text.hpp"
 #include "launch/report/look.hpp"
+#include "launch/report/report_json.hpp"
 #include "launch/report/why.hpp"
-#include "launch/report/why_table.hpp"
 
 namespace col::launch {
 namespace {
@@ -68,7 +68,7 @@ JobStory Asking::own_view(const AskedFor& what) {
 void Asking::ask_all(const AskedFor& what, Questions::Done done) {
   if (!job_.link) return done(own_view(what));
   const int number = questions_.open(view_of_job(), NodeJob::Clock::now() + answer_time(what.stacks), std::move(done));
-  job_.link->ask(number, what);
+  job_.link->tell(ask_of(number, what));
   if (what.stacks)
     take_stacks(what, [this, number](JobStory own) { questions_.on_own(number, std::move(own)); });
   else
@@ -88,46 +88,54 @@ int Asking::ranks_of_job() const {
 }
 
 std::optional<Asking::Time> Asking::deadline() const {
-  return earlier(stacks_.deadline(), questions_.deadline());
+  return earlier(stacks_ ? stacks_->deadline() : std::nullopt, questions_.deadline());
 }
 
 void Asking::on_asked(const LinkEvent& event) {
   const AskedFor what = allowed(event.what, ranks_of_job());
-  if (!what.stacks) return job_.link->tell_answer(event.question, own_view(what));
-  take_stacks(what, [this, question = event.question](const JobStory& own) {
-    if (job_.link) job_.link->tell_answer(question, own);
-  });
+  const auto answer = [this, question = event.question](const JobStory& own) {
+    if (job_.link) job_.link->tell(Answer{.question = question, .story = story_to_json(own)});
+  };
+  if (what.stacks)
+    take_stacks(what, answer);
+  else
+    answer(own_view(what));
 }
 
 // Everybody who asks while they are taken gets the same.
 void Asking::take_stacks(const AskedFor& what, std::function<void(JobStory)> then) {
-  stack_askers_.push_back([this, what, then = std::move(then)](const RankStacks::Stacks& stacks) {
+  stack_askers_.push_back([this, what, then = std::move(then)](const Stacks& stacks) {
     JobStory own = own_view(what);
     for (RankStory& rank : own.ranks) {
-      const auto found = std::ranges::find(stacks, rank.status.pid, &RankStacks::Stacks::value_type::first);
+      const auto found = std::ranges::find(stacks, rank.status.pid, &Stacks::value_type::first);
       if (found != stacks.end()) rank.stack = found->second;
     }
     then(std::move(own));
   });
-  if (stacks_.is_taking()) return;
-  std::vector<pid_t> pids = job_.attempt ? job_.attempt->living_pids() : std::vector<pid_t>();
+  if (stacks_) return;
+  const std::vector<pid_t> pids = job_.attempt ? job_.attempt->living_pids() : std::vector<pid_t>();
   const StackTaker::Options options{.most_processes = pids.size()};
   try {
-    stacks_.begin(std::move(pids), NodeJob::Clock::now() + StackTaker::kUsualTime, options);
+    stacks_.emplace(job_.events, pids, NodeJob::Clock::now() + StackTaker::kUsualTime, options);
     work_on_stacks(NodeJob::Clock::now());
   } catch (const std::exception& error) {  // such as too many open files: a question ends no job
     job_.say("no stacks can be taken: {}", error.what());
-    stacks_.stop();
+    stacks_.reset();
     tell_stacks({});
   }
 }
 
-void Asking::tell_stacks(const RankStacks::Stacks& stacks) {
+void Asking::tell_stacks(const Stacks& stacks) {
   for (const auto& tell : std::exchange(stack_askers_, {})) tell(stacks);
 }
 
 void Asking::work_on_stacks(Time now) {
-  if (const auto stacks = stacks_.work(now)) tell_stacks(*stacks);
+  if (!stacks_) return;
+  stacks_->work(now);
+  if (!stacks_->finished()) return;
+  const Stacks stacks = stacks_->take_by_pid();
+  stacks_.reset();
+  tell_stacks(stacks);
 }
 
 void Asking::tick(Time now) {
@@ -137,7 +145,7 @@ void Asking::tick(Time now) {
 
 void Asking::forget() {
   desk_.reset();
-  stacks_.stop();
+  stacks_.reset();
   stack_askers_.clear();
 }
 
@@ -177,6 +185,74 @@ void Asking::on_hang_view(const JobStory& story) {
   const bool hangs = found.cause != Why::Cause::nothing && left.count() <= 0;
   next_hang_look_ = NodeJob::Clock::now() + (hangs ? patience : std::chrono::ceil<std::chrono::milliseconds>(left));
   if (hangs) say_why(story, found);
+}
+
+int Questions::open(JobStory story, Time until, Done done) {
+  open_.emplace(next_, Open{.story = std::move(story), .until = until, .done = std::move(done)});
+  return next_++;
+}
+
+void Questions::on_own(int number, JobStory story) {
+  const auto found = open_.find(number);
+  if (found == open_.end()) return;
+  found->second.has_own = true;
+  take_ranks(found->second, story);
+  end_if_whole(number);
+}
+
+void Questions::on_asked(int number, JobStory story) {
+  const auto found = open_.find(number);
+  if (found == open_.end()) return;
+  Open& open = found->second;
+  open.has_asked = true;
+  open.story.nodes = story.nodes;
+  open.story.restarts = story.restarts;
+  open.story.silent = std::move(story.silent);
+  take_ranks(open, story);
+  end_if_whole(number);
+}
+
+void Questions::on_answer(int number, int node_rank, JobStory story) {
+  const auto found = open_.find(number);
+  if (found == open_.end()) return;
+  std::erase_if(found->second.story.silent, [&](const SilentNode& node) { return node.node_rank == node_rank; });
+  take_ranks(found->second, story);
+  end_if_whole(number);
+}
+
+// A node whose ranks have just ended may be in the meeting's word and in its own.
+void Questions::take_ranks(Open& open, JobStory& story) {
+  std::vector<RankStory>& ranks = open.story.ranks;
+  for (RankStory& rank : story.ranks) {
+    const bool is_known = std::ranges::any_of(ranks, [&](const RankStory& known) { return known.rank == rank.rank; });
+    if (!is_known) ranks.push_back(std::move(rank));
+  }
+}
+
+void Questions::end_if_whole(int number) {
+  const Open& open = open_.at(number);
+  if (open.has_own && open.has_asked && open.story.silent.empty()) end(number);
+}
+
+void Questions::end(int number) {
+  auto open = open_.extract(number);
+  JobStory& story = open.mapped().story;
+  std::ranges::sort(story.ranks, {}, &RankStory::rank);
+  open.mapped().done(std::move(story));
+}
+
+void Questions::tick(Time now) {
+  std::vector<int> late;
+  for (const auto& [number, open] : open_) {
+    if (now >= open.until) late.push_back(number);
+  }
+  for (const int number : late) end(number);
+}
+
+std::optional<Questions::Time> Questions::deadline() const {
+  std::optional<Time> first;
+  for (const auto& [number, open] : open_) first = std::min(first.value_or(open.until), open.until);
+  return first;
 }
 
 }  // namespace col::launch

@@ -1,6 +1,5 @@
 #include "launch/supervise/attempt.hpp"
 
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +19,7 @@
 #include "launch/processes/program.hpp"
 #include "launch/processes/signals.hpp"
 #include "launch/report/look.hpp"
-#include "launch/report/report.hpp"
+#include "launch/report/rank_words.hpp"
 
 namespace col::launch {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <sys/resource.h>
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,14 +21,12 @@
 #include "launch/processes/environment.hpp"
 #include "launch/processes/events.hpp"
 #include "launch/processes/job_directory.hpp"
+#include "launch/processes/limits.hpp"
 #include "launch/processes/program.hpp"
 #include "launch/report/job_story.hpp"
-#include "launch/report/out_of_memory.hpp"
 #include "launch/supervise/ending.hpp"
-#include "launch/supervise/epoch_log.hpp"
-#include "launch/supervise/places.hpp"
+#include "launch/supervise/epochs.hpp"
 #include "launch/times/call_watch.hpp"
-#include "launch/times/use_meter.hpp"
 
 namespace col::launch {
 
@@ -126,8 +123,6 @@ class Attempt {
   void add_traces(Timeline& timeline) const;
   void keep_stack(pid_t pid, Stack stack);
 
-  // Global rank whose exit code becomes the job's (--exit-policy); -1 if all is well.
-  int deciding_rank() const;
   std::vector<RankStory> stories() const;
   // At the end: adds what was found by look_at_calls(). `distance`: as CallTimes::distance.
   void add_times(std::vector<RankStory>& stories, std::optional<double> distance);

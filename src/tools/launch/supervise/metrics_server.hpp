@@ -13,6 +13,7 @@
 #include "core/clock/clock.hpp"
 #include "launch/nodes/endpoint.hpp"
 #include "launch/processes/events.hpp"
+#include "launch/report/job_story.hpp"
 #include "net/listener.hpp"
 #include "net/output.hpp"
 
@@ -59,5 +60,8 @@ class MetricsServer {
   std::array<Caller, kCallers> callers_;
   int next_ = 0;
 };
+
+// What the ranks of a job do, in the text format of Prometheus. Requires: RankStory::last is from this moment.
+std::string metrics_text(const JobStory& story);
 
 }  // namespace col::launch

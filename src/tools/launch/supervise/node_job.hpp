@@ -19,7 +19,6 @@
 #include "launch/nodes/rendezvous.hpp"
 #include "launch/output/output.hpp"
 #include "launch/place/placement.hpp"
-#include "launch/processes/descriptors.hpp"
 #include "launch/processes/events.hpp"
 #include "launch/processes/signals.hpp"
 #include "launch/supervise/attempt.hpp"
@@ -92,6 +91,15 @@ struct NodeJob {
   std::size_t processes_left = 0;  // by the attempt before
   bool has_more = false;           // to do, without a further event
 };
+
+// outcome.cpp: everything that is known for the report, and the report itself. Tells of the ranks of this node, which
+// have ended. Requires: an attempt.
+JobStory story_of(const NodeJob& job);
+void say_report(NodeJob& job, const JobStory& story);
+// --report-json; does nothing if nobody asked for it, or another node writes it.
+void write_json(NodeJob& job, const JobStory& story);
+// Output that could not be written decides the exit code of a job that was good otherwise.
+void tell_lost_output(const NodeJob& job, JobResult& outcome);
 
 // The first of two times, of which either may be none.
 inline std::optional<NodeJob::Time> earlier(std::optional<NodeJob::Time> one, std::optional<NodeJob::Time> other) {

@@ -17,7 +17,7 @@
 #include "launch/job/launch_error.hpp"
 #include "launch/nodes/meeting.hpp"
 #include "launch/processes/processes.hpp"
-#include "launch/report/report.hpp"
+#include "launch/report/rank_words.hpp"
 
 namespace col::launch {
 namespace {
@@ -211,15 +211,17 @@ void OtherNodes::obey(const LinkEvent& event) {
 
 void OtherNodes::tell_failure_of(int local_rank) {
   const RankStatus& status = job_.attempt->status(local_rank);
-  job_.link->tell_failure(job_.attempt->assignment().restart, job_.attempt->global(local_rank), status.collateral,
-                          fmt::format("rank {} on host {} {}", job_.attempt->global(local_rank), job_.host,
-                                      describe_wait_status(status.wait_status)));
+  const int rank = job_.attempt->global(local_rank);
+  job_.link->tell(
+      Failed{.restart = job_.attempt->assignment().restart,
+             .rank = rank,
+             .collateral = status.collateral,
+             .what = fmt::format("rank {} on host {} {}", rank, job_.host, describe_wait_status(status.wait_status))});
 }
 
 void OtherNodes::tell_unreachable() {
   if (!remotes_) return;
-  for (const Remotes::Failure& failure : remotes_->take_failures(NodeJob::Clock::now()))
-    job_.link->tell_unreachable(failure.what, failure.exit_code, failure.unless_came);
+  for (const Unreachable& failure : remotes_->take_failures(NodeJob::Clock::now())) job_.link->tell(failure);
 }
 
 std::string OtherNodes::describe_lost(const LinkEvent& event, bool had_started) const {

@@ -1,6 +1,6 @@
-#include "launch/supervise/outcome.hpp"
-
+// How a job ended: what an Attempt knows of its ranks, and what is told of it.
 #include <string.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <exception>
@@ -11,15 +11,92 @@
 
 #include <fmt/format.h>
 
+#include <col/trace.hpp>
+
 #include "common/exit_codes.hpp"
 #include "common/text.hpp"
 #include "common/write_file.hpp"
 #include "launch/processes/processes.hpp"
+#include "launch/report/look.hpp"
+#include "launch/report/rank_words.hpp"
 #include "launch/report/report.hpp"
 #include "launch/report/report_json.hpp"
-#include "launch/report/slow.hpp"
+#include "launch/supervise/node_job.hpp"
 
 namespace col::launch {
+
+void Attempt::remember_calls() {
+  if (!remembered_.empty()) return;
+  remembered_.resize(ranks_.size());
+  look_at_ranks(*page_, remembered_);
+}
+
+void Attempt::look_at_calls(Time now) {
+  if (watch_ && now >= watch_->due()) watch_->look(*page_);
+}
+
+void Attempt::add_times(std::vector<RankStory>& stories, std::optional<double> distance) {
+  if (!watch_) return;
+  std::vector<CallTimes> times = watch_->take(*page_);
+  for (std::size_t i = 0; i < stories.size(); ++i) {
+    stories[i].times = std::move(times[i]);
+    stories[i].times.distance = distance;
+  }
+}
+
+std::vector<RankStory> Attempt::stories_now(std::size_t most_calls, bool with_use) {
+  std::vector<RankStory> now = stories();
+  if (now.empty()) return now;
+  look_at_ranks(*page_, now, most_calls);
+  if (with_use) use_.look(*page_, now);
+  return now;
+}
+
+void Attempt::add_traces(Timeline& timeline) const {
+  for (std::size_t place = 0; place < ranks_.size(); ++place) {
+    const std::string file = fmt::format("{}/{}", directory_.trace(), global(static_cast<int>(place)));
+    // A program that has called nothing of col has none.
+    if (::access(file.c_str(), F_OK) == 0) timeline.add_file(file);
+  }
+}
+
+void Attempt::keep_stack(pid_t pid, Stack stack) {
+  for (Rank& rank : ranks_) {
+    if (rank.status.pid == pid) rank.stack = std::move(stack);
+  }
+}
+
+std::vector<RankStory> Attempt::stories() const {
+  std::vector<RankStory> stories;
+  for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
+    const Rank& entry = ranks_[static_cast<std::size_t>(rank)];
+    const bool is_told_of = entry.was_in || places_.is_in(rank) || !entry.before;  // else the rank before is
+    RankStory story;
+    story.rank = global(rank);
+    story.local_rank = rank;
+    story.node_rank = parts_.assignment.node_rank;
+    story.host = parts_.host;
+    if (rank < local_ranks()) story.cpus = parts_.placement.binding.cpus[static_cast<std::size_t>(rank)];
+    story.why_not = parts_.placement.binding.why_not;
+    story.status = is_told_of ? entry.status : *entry.before;
+    story.epoch = is_told_of ? entry.epoch : entry.epoch_before;
+    story.restarts = places_.restarts(rank);
+    story.is_spare = is_told_of && !entry.was_in && !places_.is_in(rank);
+    if (!remembered_.empty()) {
+      const RankStory& seen = remembered_[static_cast<std::size_t>(rank)];
+      story.last = seen.last;
+      story.seen_ns = seen.seen_ns;
+      story.history = seen.history;
+    }
+    story.stack = entry.stack;
+    if (entry.status.exited && entry.status.wait_status != 0) {
+      story.said = read_error_files(directory_.error_file(rank), directory_.torch_error_file(rank));
+    }
+    stories.push_back(std::move(story));
+  }
+  return stories;
+}
+
 namespace {
 
 using tools::exit_code::kLauncher;
@@ -28,8 +105,7 @@ JobResult result_of(const NodeJob& job) {
   JobResult outcome;
   Ending& ending = job.attempt->ending();
   outcome.cause = ending.cause();
-  const bool worst_counts = job.parts.spec.lifecycle.exit_policy == ExitPolicy::max;
-  outcome.culprit = worst_counts ? job.attempt->deciding_rank() : ending.culprit();
+  outcome.culprit = ending.culprit();
   if (outcome.cause == EndCause::none && outcome.culprit >= 0) outcome.cause = EndCause::rank_failed;
   switch (outcome.cause) {
     case EndCause::none:
@@ -93,10 +169,7 @@ JobStory story_of(const NodeJob& job) {
       return story;
     }
   }
-  if (story.result.cause == EndCause::rank_failed && story.result.culprit >= 0) {
-    const auto index = static_cast<std::size_t>(job.attempt->deciding_rank() - job.attempt->assignment().first_rank);
-    story.result.exit_code = exit_code_of(story.ranks[index].status);
-  }
+  apply_exit_policy(story.result, story.ranks, life.exit_policy);
   return story;
 }
 

@@ -1,6 +1,5 @@
 #include "launch/supervise/supervisor.hpp"
 
-#include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +11,6 @@
 #include "common/text.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/report/rank_words.hpp"
-#include "launch/report/report.hpp"
 
 namespace col::launch {
 namespace {
@@ -29,12 +27,9 @@ Supervisor::Supervisor(const JobParts& parts)
       traces_(job_),
       nodes_(job_, input_, asking_, traces_),
       lifeline_(job_.events, [this](std::size_t) { on_lifeline(); }),
-      signals_(job_.events,
-               [this](std::size_t) {
-                 while (const int signal = job_.parts.signals.next())
-                   child_changed_ = child_changed_ || signal == SIGCHLD;
-               }),
-      survivors_(job_.events) {
+      signals_(job_.events, [this](std::size_t) {
+        while (const int signal = job_.parts.signals.next()) child_changed_ = child_changed_ || signal == SIGCHLD;
+      }) {
   lifeline_.add_readable(parts.lifeline);
   signals_.add_readable(parts.signals.fd());
 }
@@ -75,7 +70,7 @@ std::optional<Supervisor::Time> Supervisor::next_deadline() const {
   if (!job_.attempt) return first;
   Attempt& attempt = *job_.attempt;
   first = earlier(first, earlier(attempt.ending().deadline(), attempt.injector().deadline()));
-  first = earlier(first, survivors_.deadline());
+  first = earlier(first, survivors_ ? survivors_->deadline() : std::nullopt);
   if (job_.life.stage() == Stage::running) first = earlier(first, attempt.places().deadline());
   if (attempt.ending().is_ending() || attempt.living() == 0) return first;
   const LifecycleSpec& limits = job_.parts.spec.lifecycle;
@@ -106,7 +101,7 @@ void Supervisor::on_forwarded(int signal) {
   if (signal == SIGQUIT && asking_.only_asks_why(Clock::now())) {
     asking_.say_why();
   } else if (ends_job(signal)) {
-    if (job_.link) job_.link->tell_signal(signal);
+    if (job_.link) job_.link->tell(SignalCame{.signal = signal});
     if (!job_.link || job_.life.is_new_round()) job_.end_by(signal);
   } else if (signal == SIGTSTP || signal == SIGCONT) {
     on_stop_signal(signal == SIGTSTP);
@@ -163,7 +158,7 @@ void Supervisor::say_how_it_goes_on(int place) {
 
 void Supervisor::on_all_in_barrier(const PmiServer::Entries& put) {
   if (job_.link)
-    job_.link->tell_exchanged(put, job_.restarts);
+    job_.link->tell(Exchanged{.restart = job_.restarts, .entries = put});
   else
     job_.attempt->end_barrier(put);
 }
@@ -238,7 +233,7 @@ void Supervisor::check_limits(Time now) {
   const auto end_because = [&](EndCause cause) {
     attempt.remember_calls();
     attempt.ending().on_limit(cause, now);
-    if (job_.link) job_.link->tell_limit(cause, job_.restarts);
+    if (job_.link) job_.link->tell(limit_passed(cause, job_.restarts));
   };
   if (limits.timeout && now >= job_.began + *limits.timeout) return end_because(EndCause::timed_out);
   asking_.report_hang(now);
@@ -254,13 +249,12 @@ void Supervisor::check_limits(Time now) {
 // Takes the stacks of the ranks that are about to be ended.
 void Supervisor::look_into_survivors(Time now) {
   Ending& ending = job_.attempt->ending();
-  if (ending.phase() != Ending::Phase::examining) return survivors_.stop();
-  if (!survivors_.is_taking()) survivors_.begin(job_.attempt->living_pids(), now + Ending::kExamine);
-  auto stacks = survivors_.work(now);
-  if (!stacks) return;
-  for (auto& [pid, stack] : *stacks) {
-    if (stack) job_.attempt->keep_stack(pid, std::move(*stack));
-  }
+  if (ending.phase() != Ending::Phase::examining) return survivors_.reset();
+  if (!survivors_) survivors_.emplace(job_.events, job_.attempt->living_pids(), now + Ending::kExamine);
+  survivors_->work(now);
+  if (!survivors_->finished()) return;
+  for (auto& [pid, stack] : survivors_->take_by_pid()) job_.attempt->keep_stack(pid, std::move(stack));
+  survivors_.reset();
   ending.on_examined(Clock::now());
 }
 

@@ -5,7 +5,7 @@
 //               ├─ JobInput     who reads what the user types
 //               ├─ OtherNodes   the launchers of other hosts, and where they meet
 //               ├─ Asking       what do the ranks do? by coljob, by a signal, by another node
-//               └─ Traces, RankStacks, MetricsServer
+//               └─ Traces, StackTaker, MetricsServer
 //
 // Each has its own descriptors, and hears of their events itself (EventSource). Two decide, and have none: JobLife, in
 // which stage the job is, and Ending, which signal the ranks get.
@@ -22,7 +22,6 @@
 #include "launch/supervise/metrics_server.hpp"
 #include "launch/supervise/node_job.hpp"
 #include "launch/supervise/other_nodes.hpp"
-#include "launch/supervise/rank_stacks.hpp"
 #include "launch/supervise/traces.hpp"
 
 namespace col::launch {
@@ -90,7 +89,7 @@ class Supervisor {
   Traces traces_;
   OtherNodes nodes_;
   EventSource lifeline_, signals_;
-  RankStacks survivors_;                    // the stacks of those that are about to be ended
+  std::optional<StackTaker> survivors_;     // the stacks of those that are about to be ended
   std::unique_ptr<MetricsServer> metrics_;  // null: nobody has asked for it
   // Without ranks, before they start or when they have ended, there is no directory of theirs in which a job of several
   // nodes could be asked.

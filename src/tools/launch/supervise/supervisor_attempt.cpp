@@ -12,7 +12,6 @@
 #include "launch/job/launch_error.hpp"
 #include "launch/processes/limits.hpp"
 #include "launch/processes/processes.hpp"
-#include "launch/supervise/outcome.hpp"
 #include "launch/supervise/supervisor.hpp"
 
 namespace col::launch {

@@ -5,9 +5,9 @@
 
 #include "common/exit_codes.hpp"
 #include "launch/job/launch_error.hpp"
-#include "launch/report/compare_hosts.hpp"
-#include "launch/report/metrics_text.hpp"
-#include "launch/supervise/outcome.hpp"
+#include "launch/report/report.hpp"
+#include "launch/report/report_json.hpp"
+#include "launch/supervise/metrics_server.hpp"
 #include "launch/supervise/supervisor.hpp"
 
 namespace col::launch {
@@ -84,7 +84,7 @@ JobResult Supervisor::run_with_others() {
       // A launcher that was killed is a node that is lost, to the others: it has no word of its own in how the job
       // ends.
       if (job_.life.front_is_gone()) return own->result;
-      job_.link->tell_end(*own, event.assignment.restart);
+      job_.link->tell(Ended{.restart = event.assignment.restart, .story = story_to_json(*own)});
       if (own->result.cause != EndCause::launcher_failed) watch_only();
       continue;
     }
@@ -108,7 +108,7 @@ LinkEvent Supervisor::next_news(const JobStory* ended) {
     step(job_.life.deadline());
     nodes_.tell_unreachable();
     if (!job_.life.is_late(Clock::now())) continue;
-    job_.link->tell_limit(EndCause::exit_timed_out, job_.restarts);
+    job_.link->tell(limit_passed(EndCause::exit_timed_out, job_.restarts));
     job_.life.enter(Stage::awaiting, Clock::now());
   }
   if (nodes_.news() != nullptr) return nodes_.take_news();
@@ -138,7 +138,7 @@ void Supervisor::end_watching() {
 
 void Supervisor::forget_askers() {
   asking_.forget();
-  survivors_.stop();
+  survivors_.reset();
 }
 
 JobStory Supervisor::try_attempt(const Assignment& assignment) {

@@ -3,7 +3,6 @@
 #include <exception>
 #include <limits>
 #include <string>
-#include <utility>
 
 #include "common/write_file.hpp"
 
@@ -58,7 +57,7 @@ void Traces::send(Timeline& own) {
       job_.say("this host's part of the trace is too large to be sent whole; take a smaller --trace-limit");
       return;
     }
-    job_.link->tell_trace(part, restart_);
+    job_.link->tell(Traced{.restart = restart_, .part = part});
     job_.link->tick(NodeJob::Clock::now());
   }
 }

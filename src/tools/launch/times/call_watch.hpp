@@ -20,8 +20,8 @@
 #include <col/job.hpp>
 
 #include "core/clock/clock.hpp"
-#include "launch/report/call_times.hpp"
-#include "launch/times/process_sample.hpp"
+#include "launch/processes/processes.hpp"
+#include "launch/report/job_story.hpp"
 
 namespace col::launch {
 
@@ -90,6 +90,26 @@ class CallWatch {
   bool several_hosts_;
   std::map<std::uint64_t, Group> groups_;  // by token
   Clock::time_point due_;
+};
+
+// Adds up what the ranks of a host do and use, from their page and from /proc.
+class UseMeter {
+ public:
+  // Sets RankStory::use. A rank's calls count from its first look on. Requires: the ranks are those of the page, and
+  // what is said of them is of this moment.
+  void look(const ControlPage& page, std::vector<RankStory>& ranks);
+  // Other processes have taken the place of the ranks.
+  void forget() { seen_.clear(); }
+
+ private:
+  struct Seen {
+    std::uint64_t noted = 0;
+    double calls = 0, bytes = 0;
+  };
+
+  RankUse use_of(const RankRecord& record, const RankStory& rank);
+
+  std::map<int, Seen> seen_;  // by local rank
 };
 
 }  // namespace col::launch

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <numeric>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,7 +12,7 @@
 #include "common/text.hpp"
 #include "launch/report/rank_words.hpp"
 #include "launch/report/wait_graph.hpp"
-#include "launch/report/why_table.hpp"
+#include "launch/report/why.hpp"
 
 namespace col::launch {
 namespace {

@@ -14,7 +14,7 @@
 #include "launch/nodes/ask_desk.hpp"
 #include "launch/report/job_story.hpp"
 #include "launch/report/why.hpp"
-#include "launch/times/use_meter.hpp"
+#include "launch/times/call_watch.hpp"
 #include "launch/top/rates.hpp"
 
 namespace col::launch {
