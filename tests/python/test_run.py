@@ -160,6 +160,21 @@ def in_a_call(folder):
     return "ranks 1-2 have waited" in said.stdout and "test_run.py" in said.stdout
 
 
+def test_a_message_in_a_cycle():
+    # CPython 3.12.1 crashes as it collects a cycle that holds the buffer of a BytesIO.
+    program = """
+import gc
+from col.launch import wire
+for _ in range(100):
+    cycle = [wire.packed([1])]
+    cycle.append(cycle)
+    del cycle
+    gc.collect()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_the_others_wait_in_a_call(tmp_path):
     with pytest.raises(col.RankFailed, match="(?s)ranks 1-2 have waited for .* in barrier #1 of group 'default'.*test_run.py") as caught:
         col.run(3, waits, tmp_path)

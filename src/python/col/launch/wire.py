@@ -51,7 +51,8 @@ def packed(value: Any) -> list[Any]:
     pickler = _Pickler(stream, protocol=5, buffer_callback=buffers.append)
     try:
         pickler.dump(value)
-        body: Any = stream.getbuffer()
+        # Not getbuffer(): CPython 3.12.1 may crash when it collects what holds that.
+        body = stream.getvalue()
     except _NotByReference as why:
         body = _by_cloudpickle(value, buffers, why)
     except Exception as error:  # whatever a __reduce__ raises
