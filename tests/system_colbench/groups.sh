@@ -6,6 +6,11 @@ expect 0 "$COLBENCH" allreduce,allgather --size 4K --groups mod:2 -n 5 --launche
 says "every row is verified"
 expect 0 "$COLBENCH" bidirectional --size 4K --groups bisect -n 4 --launches 1 --max-time 50ms --bound off
 says "every row is verified"
+# With and without the tree's order, in the same launches; a backend's own collective has it by name.
+expect 0 "$COLBENCH" allreduce,reduce,reduce_scatter --backend shm --size 4K --algo auto,shared --order both -n 3 --launches 1 --max-time 50ms \
+  --check all --bound off
+grep -qE "^reduce_scatter +shared +4092 tree " "$out" || fail "no row of shared in the tree's order"
+
 # Of 5 ranks in two groups, those in the group of 3 refuse; the others must not wait for them.
 before=$SECONDS
 expect 2 "$COLBENCH" allgather -n 5 --groups bisect --algo neighbor --size 4K --launches 1 --bound off

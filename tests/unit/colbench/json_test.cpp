@@ -54,6 +54,7 @@ TEST_CASE("json: what is written is read back without loss", "[colbench]") {
   results.run.nccl = "NCCL 2.28.9";
   results.run.other_work = 0.125;
   results.cells[0].spec.in_place = true;
+  results.cells[0].spec.order = col::Order::tree;
   results.cells[0].launches[0].late = 3;
   results.cells[0].launches[0].device_seconds = results.cells[0].launches[0].start_skew;
   results.cells[0].launches[1].seconds[0] = 12345678901.5e-9;

@@ -42,8 +42,9 @@ TEST_CASE("colbench options: lists and ranges of sizes", "[colbench]") {
 }
 
 TEST_CASE("colbench options: every combination is a cell", "[colbench]") {
-  const col::colbench::Request request = read({"allreduce,barrier,broadcast", "--size", "8,1K", "--algo", "ring,auto",
-                                               "--place", "both", "-n", "3", "--root", "all", "--backend", "auto"});
+  const col::colbench::Request request =
+      read({"allreduce,barrier,broadcast", "--size", "8,1K", "--algo", "ring,auto", "--place", "both", "-n", "3",
+            "--root", "all", "--backend", "auto", "--order", "both"});
   const std::vector<CellSpec> cells = cells_of(request);
   std::size_t reduced = 0, barriers = 0, broadcasts = 0;
   for (const CellSpec& cell : cells) {
@@ -52,9 +53,9 @@ TEST_CASE("colbench options: every combination is a cell", "[colbench]") {
     barriers += cell.operation == Operation::barrier;
     broadcasts += cell.operation == Operation::broadcast;
   }
-  CHECK(reduced == 2 * 2 * 2);     // sizes, algorithms, places
-  CHECK(barriers == 2);            // algorithms
-  CHECK(broadcasts == 2 * 2 * 3);  // sizes, algorithms, roots
+  CHECK(reduced == 2 * 2 * 2 * 2);  // sizes, algorithms, places, orders
+  CHECK(barriers == 2);             // algorithms
+  CHECK(broadcasts == 2 * 2 * 3);   // sizes, algorithms, roots
   CHECK(cells.size() == reduced + barriers + broadcasts);
 }
 

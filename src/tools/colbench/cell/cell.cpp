@@ -66,6 +66,11 @@ bool is_message(Operation operation) {
   return operation == Operation::pingpong || operation == Operation::oneway || operation == Operation::bidirectional;
 }
 
+bool has_order(Operation operation) {
+  const auto collective = collective_of(operation);
+  return collective && row_of(*collective).folds == Folds::all;
+}
+
 bool has_in_place(Operation operation) {
   const auto collective = collective_of(operation);
   return collective && row_of(*collective).has_in_place();
@@ -232,6 +237,7 @@ std::string text_of(const CellSpec& spec) {
   text += fmt::format(" over {}", spec.backend);
   if (spec.pair) text += fmt::format(", ranks {} and {}", spec.pair->first, spec.pair->second);
   if (spec.in_place) text += ", in place";
+  if (spec.order != col::Order::any) text += fmt::format(", in order {}", col::to_string(spec.order));
   if (spec.cadence != Cadence::isolated) text += fmt::format(", {}", to_string(spec.cadence));
   if (!spec.groups.empty()) text += fmt::format(", groups {}", spec.groups);
   return text;

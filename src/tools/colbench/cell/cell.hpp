@@ -59,6 +59,7 @@ bool is_reduction(Operation operation);
 bool is_rooted(Operation operation);
 bool is_message(Operation operation);  // pingpong, oneway, bidirectional
 bool has_in_place(Operation operation);
+bool has_order(Operation operation);  // reductions over all ranks
 
 // isolated: every operation starts from rest, at a common time. stream: one operation after the other, without waiting
 // in between. prepared: as isolated, but the start and the end of a call that was prepared before.
@@ -93,6 +94,7 @@ struct CellSpec {
   CacheState cache = CacheState::hot;
   std::string groups = {};  // "mod:2", …: groups that work at the same time; empty: one group of all ranks
   std::optional<std::pair<int, int>> pair = {};  // messages: the two ranks; nothing: 0 and the last one
+  col::Order order = col::Order::any;            // reductions; tree: each rank gives one contribution, and all know it
   bool operator==(const CellSpec&) const = default;
 };
 inline constexpr int kRotatingRoot = -1;

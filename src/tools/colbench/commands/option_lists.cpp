@@ -86,6 +86,7 @@ void add_cells(const Request& request, CellSpec spec, std::vector<CellSpec>& cel
     for (const auto& value : values) visit(value);
   };
   const auto in_places = has_in_place(spec.operation) ? request.in_place : std::vector<bool>{false};
+  const auto orders = has_order(spec.operation) ? request.orders : std::vector{col::Order::any};
   const auto roots = is_rooted(spec.operation) ? request.roots : std::vector<int>{0};
   const auto algorithms = is_collective ? request.algorithms : std::vector<std::string>{"auto"};
   const bool on_gpus = request.device == Device::Type::cuda;
@@ -99,13 +100,16 @@ void add_cells(const Request& request, CellSpec spec, std::vector<CellSpec>& cel
         each(cadences, [&](Cadence cadence) {
           each(roots, [&](int root) {
             each(devices, [&](Devices device) {
-              spec.backend = backend;
-              spec.algorithm = algorithm;
-              spec.in_place = in_place;
-              spec.cadence = cadence;
-              spec.root = root;
-              spec.device = device;
-              cells.push_back(spec);
+              each(orders, [&](col::Order order) {
+                spec.backend = backend;
+                spec.algorithm = algorithm;
+                spec.in_place = in_place;
+                spec.cadence = cadence;
+                spec.root = root;
+                spec.device = device;
+                spec.order = order;
+                cells.push_back(spec);
+              });
             });
           });
         });

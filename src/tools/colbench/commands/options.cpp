@@ -243,6 +243,14 @@ void CommandLine::add_cells(Letter o) {
   add({kWhat, "--place", "PLACE", "out of place, in place, or both: out, in, both; default: out",
        into(request.in_place, one_of<std::vector<bool>>({{"out", {false}}, {"in", {true}}, {"both", {false, true}}})),
        kRare});
+  add({kWhat, "--order", "ORDER",
+       "in which a reduction combines: any, rank, tree (one contribution of each rank), or both any and tree: both; "
+       "default: any",
+       into(request.orders, one_of<std::vector<col::Order>>({{"any", {col::Order::any}},
+                                                             {"rank", {col::Order::rank}},
+                                                             {"tree", {col::Order::tree}},
+                                                             {"both", {col::Order::any, col::Order::tree}}})),
+       kRare});
   add({kWhat, "--cadence", "HOW",
        "isolated, stream (one after the other), both of these, prepared (a call that was prepared before); "
        "default: isolated",

@@ -42,6 +42,7 @@ struct Request {
   ReduceOp op = ReduceOp::sum;
   std::vector<int> roots = {0};
   std::vector<bool> in_place = {false};
+  std::vector<col::Order> orders = {col::Order::any};
   std::vector<Cadence> cadences = {Cadence::isolated};
   CacheState cache = CacheState::hot;
   std::string groups = {};
@@ -63,7 +64,7 @@ class CommandLine : public tools::OptionTable {
   // What -o means: nccl-tests' reduction, or the command's own file.
   enum class Letter : std::uint8_t { op, output };
   void add_cells(Letter o = Letter::op);  // --size --sizes --backend --device --algo --dtype --op --root --place
-                                          // --cadence --cache --groups
+                                          // --order --cadence --cache --groups
   // How a command reads -n that has its own way to; -b leaves it alone then.
   using ReadRanks = std::function<int(const std::string& option, const std::string& text)>;
   // -n --launches --ci --min-iters --max-time --seed --no-shuffle --sync --check --skew --delay --timeout --bound

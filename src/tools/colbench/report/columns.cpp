@@ -105,6 +105,8 @@ std::vector<Column> names() {
        Facet::cache, "cache"},
       {"groups", "groups that work at the same time", Facet::groups, "groups"},
       {"pair", "the two ranks that talk", Facet::pair, "pair", pair_of},
+      {"order", "in which a reduction combines: any; rank; tree, of one contribution of each rank", Facet::order,
+       "order"},
   };
 }
 

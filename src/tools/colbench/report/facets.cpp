@@ -36,6 +36,8 @@ bool applies(const CellSpec& spec, Facet facet) {
       return !spec.groups.empty();
     case Facet::pair:
       return spec.pair.has_value();
+    case Facet::order:
+      return has_order(spec.operation);
     default:
       return true;
   }
@@ -83,6 +85,8 @@ std::string value_of(const Cell& cell, Facet facet) {
       return tools::one_line(spec.groups);
     case Facet::pair:
       return fmt::format("{},{}", spec.pair->first, spec.pair->second);
+    case Facet::order:
+      return std::string(col::to_string(spec.order));
   }
   return "-";
 }
@@ -108,6 +112,8 @@ std::string words_of(const Cell& cell, Facet facet) {
       return "groups " + value_of(cell, facet);
     case Facet::pair:
       return fmt::format("ranks {} and {}", spec.pair->first, spec.pair->second);
+    case Facet::order:
+      return spec.order == col::Order::any ? "" : "order " + value_of(cell, facet);
     default:
       return value_of(cell, facet);
   }

@@ -25,11 +25,12 @@ enum class Facet : std::uint8_t {
   cadence,
   cache,
   groups,
-  pair
+  pair,
+  order
 };
 inline constexpr std::array kFacets = {Facet::operation, Facet::algorithm, Facet::backend, Facet::device, Facet::dtype,
                                        Facet::op,        Facet::ranks,     Facet::root,    Facet::size,   Facet::place,
-                                       Facet::cadence,   Facet::cache,     Facet::groups,  Facet::pair};
+                                       Facet::cadence,   Facet::cache,     Facet::groups,  Facet::pair,   Facet::order};
 
 // Whether nobody named the algorithm that ran.
 bool was_chosen(const Cell& cell);

@@ -21,7 +21,7 @@ inline constexpr int kJsonVersion = 1;
 //               "node_of_rank": [node by rank; empty when all are on one]},
 //  "probes":   [{"spin_ns", "copy_ns"}] before each launch, and after the last one,
 //  "cells":    [{"spec":     {"operation", "backend", "algorithm", "device", "dtype", "op", "root", "bytes", "ranks",
-//                             "in_place", "cadence", "cache", "groups", "pair": [a, b]},
+//                             "in_place", "cadence", "cache", "groups", "pair": [a, b], "order" (not "any")},
 //                "backend", "algorithm", "valid", "below_bound", "fake", "note", "stop",
 //                "check":    {"mode", "elements", "wrong", "first"},
 //                "bound":    {"ns", "how", "calibrations", "recalibrations"},

@@ -47,8 +47,8 @@ struct DTypeName {
 // "spec" in report/json.hpp.
 template <class Visit>
 void fields(CellSpec& spec, Visit& visit) {
-  auto& [operation, backend, algorithm, device, dtype, op, root, bytes, ranks, in_place, cadence, cache, groups, pair] =
-      spec;
+  auto& [operation, backend, algorithm, device, dtype, op, root, bytes, ranks, in_place, cadence, cache, groups, pair,
+         order] = spec;
   visit("operation", operation, core::Named{Operation{kOperationCount - 1}, to_string});
   visit("backend", backend);
   visit("algorithm", algorithm);
@@ -63,6 +63,7 @@ void fields(CellSpec& spec, Visit& visit) {
   visit("cache", cache, core::Named{CacheState::rotate, to_string});
   visit("groups", groups, core::TextOrNull());
   visit("pair", pair, kRankInJson);
+  visit.if_set("order", order, order != col::Order::any, core::Named{col::Order::exact, col::to_string});
 }
 
 }  // namespace col::colbench

@@ -29,6 +29,11 @@ bool runs_in_stream(Group& group, const CellSpec& spec) {
   return !is_plan && std::find(known.begin(), known.end(), algorithm) != known.end();
 }
 
+void set_order(const CellSpec& spec, int size, Options& options) {
+  options.order = spec.order;
+  if (spec.order == col::Order::tree) options.contributions = static_cast<std::size_t>(size);
+}
+
 class CollectiveWorkload : public Workload {
  public:
   explicit CollectiveWorkload(const WorkloadSetup& setup)
@@ -44,6 +49,8 @@ class CollectiveWorkload : public Workload {
     options_.op = spec_.op;
     options_.timeout = setup.timeout;
     options_.algorithm = spec_.algorithm == "auto" ? std::string_view() : std::string_view(spec_.algorithm);
+    set_order(spec_, size_, options_);
+    if (spec_.order == col::Order::tree) tell_shares();
     counts_.assign(static_cast<std::size_t>(size_), count_);
     if (const auto collective = collective_of(spec_.operation))
       call_ = {.collective = *collective, .size = size_, .count = count_, .ops = {spec_.op}};
@@ -113,6 +120,14 @@ class CollectiveWorkload : public Workload {
   struct Set {
     CellBuffer first, second;  // input and output; in place, the first is both
   };
+
+  // The first call that names so many contributions, in which the ranks tell one another theirs: others are measured.
+  void tell_shares() {
+    Options options{.timeout = options_.timeout};
+    set_order(spec_, size_, options);
+    int one = 1;
+    group_.run({.collective = Collective::allreduce, .in = std::span(&one, 1), .out = std::span(&one, 1)}, options);
+  }
 
   CellBuffer buffer(std::size_t bytes) const { return {bytes, device_of(spec_.device, true)}; }
 
@@ -370,6 +385,7 @@ std::string algorithm_of(Group& group, const CellSpec& spec) {
   const std::optional<Collective> collective = collective_of(spec.operation);
   if (!collective) return {};
   Options options{.op = spec.op, .root = std::max(0, spec.root)};
+  set_order(spec, group.size(), options);
   if (spec.algorithm != "auto") options.algorithm = spec.algorithm;
   const std::size_t blocks = block_count(spec, group.size()) * size_of(spec.dtype);
   const bool whole = row_of(*collective).out == Extent::vector;
