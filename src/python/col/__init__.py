@@ -40,10 +40,11 @@ if TYPE_CHECKING:
         nccl_available, recv, reduce, reducescatter, scatter, send,
     )
     from .tracing import trace
+    from .tree_sum import TreeSum
 
 __all__ = [
     "Aborted", "AlreadyInitialized", "Context", "Error", "Group", "Internal", "InvalidArgument", "IoError", "Message", "Mismatch",
-    "NotInitialized", "Op", "PeerLost", "PreparedCall", "RankFailed", "Ranks", "ReduceOp", "Resource", "StoreServer", "Timeout", "Unavailable",
+    "NotInitialized", "Op", "PeerLost", "PreparedCall", "RankFailed", "Ranks", "ReduceOp", "Resource", "StoreServer", "Timeout", "TreeSum", "Unavailable",
     "Work", "allgather", "alloc", "allreduce", "alltoall", "barrier", "broadcast", "destroy_collective_group", "finalize", "gather",
     "get_collective_group_size", "get_group", "get_rank", "gloo_available", "init", "init_collective_group",
     "is_group_initialized", "join", "nccl_available", "plan", "premul_sum", "ranks", "recv", "reduce", "reducescatter", "run",
@@ -69,7 +70,8 @@ if not TYPE_CHECKING:
             return importlib.import_module("." + name, __name__)
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(".tracing" if name == "trace" else ".ray", __name__), name)
+        module = {"trace": ".tracing", "TreeSum": ".tree_sum"}.get(name, ".ray")
+        value = getattr(importlib.import_module(module, __name__), name)
         globals()[name] = value
         return value
 
