@@ -100,18 +100,12 @@ class Differing {
   }
 
   void differ(std::vector<Case>& steps) {
+    // In the order of Change.
+    constexpr std::array kOfOneCall = {&change_primitive, &change_count, &change_dtype, &change_root, &change_operator};
     const auto place = steps.begin() + static_cast<std::ptrdiff_t>(place_);
     switch (change_) {
-      case Change::primitive:
-        return change_primitive(*place);
-      case Change::count:
-        return change_count(*place);
-      case Change::dtype:
-        return change_dtype(*place);
-      case Change::root:
-        return change_root(*place);
-      case Change::op:
-        return change_operator(*place);
+      default:
+        return kOfOneCall[static_cast<std::size_t>(change_)](*place);
       case Change::order:
         return std::swap(*place, *(place + 1));
       case Change::skipped:

@@ -15,8 +15,9 @@ const Property* find_property(std::string_view name);
 
 // One whose cases are run in groups.
 inline Property in_group(std::string_view name, std::string_view summary, void (*add)(Draw&),
-                         Finding (*run)(Rank&, const Case&), OnGpus on_gpus = OnGpus::nothing, int fewest_ranks = 1) {
-  return {name, summary, Property::Kind::group, add, run, on_gpus, fewest_ranks};
+                         Finding (*run)(Rank&, const Case&), OnGpus on_gpus = OnGpus::nothing, int fewest_ranks = 1,
+                         bool draws_primitives = false) {
+  return {name, summary, Property::Kind::group, add, run, on_gpus, fewest_ranks, draws_primitives};
 }
 
 extern const Property kExact;

@@ -128,8 +128,14 @@ void note(std::string& problem, std::string next) {
 
 // ---- What is checked
 
-// Every rank sends to the next but some, all at once; the receives are posted in the order that `order` says.
-std::string burst(Group& group, const Case& c, const std::vector<std::size_t>& order, bool one_tag) {
+// Every rank sends to the next but some, all at once. The receives are posted in the same order for one tag, and in an
+// order of each rank's own where each message has a tag.
+std::string burst(Group& group, const Case& c) {
+  const bool one_tag = c.variant == kOrder;
+  std::vector<std::size_t> order(kMessages);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::mt19937_64 own(mix(c.seed, 62, static_cast<std::uint64_t>(group.rank())));
+  if (!one_tag) std::shuffle(order.begin(), order.end(), own);
   const int n = group.size();
   const int to = destination_of(c, group.rank(), n), from = source_of(c, group.rank(), n);
   const auto tag = [&](std::size_t i) { return c.tag + (one_tag ? 0 : static_cast<int>(i)); };
@@ -153,20 +159,6 @@ std::string burst(Group& group, const Case& c, const std::vector<std::size_t>& o
   for (std::size_t i = 0; i < kMessages; ++i)
     note(problem, compare(received[i].content(), message(c, from, i, length_of(c, i)), i, from));
   return problem;
-}
-
-std::string in_order(Group& group, const Case& c) {
-  std::vector<std::size_t> order(kMessages);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  return burst(group, c, order, true);
-}
-
-std::string tags_apart(Group& group, const Case& c) {
-  std::vector<std::size_t> order(kMessages);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::mt19937_64 own(mix(c.seed, 62, static_cast<std::uint64_t>(group.rank())));
-  std::shuffle(order.begin(), order.end(), own);
-  return burst(group, c, order, false);
 }
 
 std::string to_self(Group& group, const Case& c) {
@@ -306,9 +298,8 @@ Finding run_messages(Rank& rank, const Case& c) {
   if (c.primitive == Primitive::batch) return Finding::of(crowd(rank.group(), c));
   switch (c.variant) {
     case kOrder:
-      return Finding::of(in_order(rank.group(), c));
     case kTags:
-      return Finding::of(tags_apart(rank.group(), c));
+      return Finding::of(burst(rank.group(), c));
     case kToSelf:
       return Finding::of(to_self(rank.group(), c));
     default:

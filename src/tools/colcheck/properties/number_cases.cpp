@@ -12,26 +12,12 @@ namespace {
 // Elements of a vector that goes in segments of 64 bytes: some segments, the last one short, and not hundreds of them.
 constexpr std::size_t kMostSegmented = 97;
 
-// All of a list in a random order, again and again.
 template <class Value>
-class Deck {
- public:
-  Deck(std::vector<Value> all, std::uint64_t seed) : cards_(std::move(all)), next_(cards_.size()), random_(seed) {}
-
-  std::size_t size() const { return cards_.size(); }
-  const Value& draw() {
-    if (next_ == cards_.size()) {
-      std::shuffle(cards_.begin(), cards_.end(), random_);
-      next_ = 0;
-    }
-    return cards_[next_++];
-  }
-
- private:
-  std::vector<Value> cards_;
-  std::size_t next_;
-  std::mt19937_64 random_;
-};
+std::vector<Value> shuffled(std::vector<Value> all, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::shuffle(all.begin(), all.end(), random);
+  return all;
+}
 
 struct Numbers {
   DType dtype;
@@ -61,27 +47,24 @@ bool is_alike(const Form& form, const Numbers& a, const Numbers& b) {
   return (a.op == b.op || !is_reduction(form.primitive)) && kind_of(a.dtype) == kind_of(b.dtype);
 }
 
-bool takes_part(const NumberCases& wanted, const Form& form) {
-  return wanted.takes ? wanted.takes(form) : is_reduction(form.primitive);
-}
-
 class Dealer {
  public:
   Dealer(Draw& draw, const NumberCases& wanted)
       : wanted_(wanted),
         draw_(draw),
         seed_(draw.selection().seed),
-        numbers_(all_numbers(wanted), mix(seed_)),
+        numbers_(shuffled(all_numbers(wanted), mix(seed_))),
         rows_(draw.quick() ? wanted.quick_rows
                            : wanted.full_rows * static_cast<int>(draw.selection().backends.size())) {}
 
   void deal() {
     std::uint64_t dealt = 0;
     for (const Form& form : draw_.forms()) {
-      const std::vector<int> served = takes_part(wanted_, form) ? draw_.served(form) : std::vector<int>();
-      if (served.empty()) continue;
-      Deck<int> ranks(served, mix(seed_, ++dealt));
-      for (const Numbers& chosen : numbers_for(form)) add(form, ranks.draw(), chosen);
+      if (wanted_.takes ? !wanted_.takes(form) : !is_reduction(form.primitive)) continue;
+      const std::vector<int> ranks = shuffled(draw_.served(form), mix(seed_, ++dealt));
+      if (ranks.empty()) continue;
+      std::size_t turn = 0;
+      for (const Numbers& chosen : numbers_for(form)) add(form, in_turn(ranks, turn++), chosen);
     }
   }
 
@@ -101,7 +84,7 @@ class Dealer {
     std::vector<Numbers> chosen;
     for (std::size_t tries = 0; chosen.size() < static_cast<std::size_t>(rows_); ++tries) {
       if (chosen.empty() && tries > numbers_.size() * 2) break;  // nothing is allowed
-      const Numbers& next = numbers_.draw();
+      const Numbers& next = in_turn(numbers_, drawn_++);
       if (allowed(form, next)) chosen.push_back(next);
     }
     if (form.is_native()) complete(form, chosen);
@@ -139,7 +122,8 @@ class Dealer {
   const NumberCases& wanted_;
   Draw& draw_;
   const std::uint64_t seed_;
-  Deck<Numbers> numbers_;
+  const std::vector<Numbers> numbers_;
+  std::size_t drawn_ = 0;
   const int rows_;
 };
 

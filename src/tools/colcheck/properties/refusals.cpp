@@ -326,11 +326,8 @@ Finding run_refused(Rank& rank, const Case& c) {
 
 const Property kAliasing =
     in_group("aliasing", "overlaps other than in place are refused before any data moves", &add_aliasing, &run_refused);
-const Property kWrongArguments = [] {
-  Property property = in_group("wrong_arguments", "wrong calls are invalid_argument, and leave the group as it was",
-                               &add_wrong_arguments, &run_refused);
-  property.draws_primitives = true;
-  return property;
-}();
+const Property kWrongArguments =
+    in_group("wrong_arguments", "wrong calls are invalid_argument, and leave the group as it was", &add_wrong_arguments,
+             &run_refused, OnGpus::nothing, 1, true);
 
 }  // namespace col::colcheck
