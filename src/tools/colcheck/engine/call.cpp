@@ -252,6 +252,10 @@ void Call::clear_output() {
   second_.write(0, Bytes(second_.size(), kUnwritten));
 }
 
+void Call::spoil() {
+  for (Memory* memory : {&first_, &second_}) memory->write(0, Bytes(memory->size(), kUnwritten));
+}
+
 void Call::wait() {
   for (std::size_t i = 0; i < works_.size(); ++i)
     wait_for(works_[i], mix(case_.seed, 4, static_cast<std::uint64_t>(group_.rank())) + i);

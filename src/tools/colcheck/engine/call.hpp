@@ -68,6 +68,8 @@ class Call {
   void drop() { works_.clear(); }
   // Overwrites the output, for another start(). Requires: it has ended, and is not in place.
   void clear_output();
+  // Overwrites all of the memory, as a caller may whose call has failed.
+  void spoil();
   // What is wrong with the memory after that; empty if nothing is.
   std::string problem() const;
 

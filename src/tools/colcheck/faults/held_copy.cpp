@@ -7,13 +7,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
-
-#include <fmt/format.h>
+#include <functional>
+#include <string>
 
 #include "colcheck/engine/call.hpp"
 #include "colcheck/faults/processes.hpp"
@@ -71,38 +69,21 @@ class Gate {
   core::Thread thread_;  // the last member: it uses the others
 };
 
-std::int32_t value(int from, std::size_t i) {
-  return static_cast<std::int32_t>(i * 31 + static_cast<std::size_t>(from) * 7 + 1);
-}
-
 }  // namespace
 
 std::string call_held(Group& group, const Case& c, bool copies, const std::function<void(const std::string&)>& say) {
-  const auto ranks = static_cast<std::size_t>(c.ranks), own = static_cast<std::size_t>(group.rank()), count = c.count;
-  const bool spreads = c.primitive == Primitive::alltoall || c.primitive == Primitive::scatter;
-  const bool gathers = c.primitive == Primitive::alltoall || c.primitive == Primitive::allgather;
-  std::vector<std::int32_t> in(spreads ? ranks * count : count), out(gathers ? ranks * count : count);
-  for (std::size_t i = 0; i < in.size(); ++i) in[i] = value(group.rank(), i);
-  const Options options{.root = c.root, .algorithm = c.algorithm};
+  Call call(group, c);
   Gate gate([&] { say("copying"); });
   if (copies && !gate.close()) throw Skipped("this system lets no system call be held");
   try {
-    group.run(call_of(c, in, c.primitive == Primitive::broadcast ? in : out, {}, {}), options);
+    call.start();
   } catch (...) {
-    std::fill(in.begin(), in.end(), -1);
-    std::fill(out.begin(), out.end(), -1);
+    call.spoil();
     if (!copies) say("overwritten");
     throw;
   }
   if (copies && !gate.was_asked()) return "its call did not copy through the kernel";
-  const std::vector<std::int32_t>& got = c.primitive == Primitive::broadcast ? in : out;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const int from = gathers ? static_cast<int>(i / count) : c.root;
-    const std::size_t at = (spreads ? own * count : 0) + i % count;
-    if (got[i] != value(from, at))
-      return fmt::format("success, and element {} is {}, not {}", i, got[i], value(from, at));
-  }
-  return {};
+  return call.problem();
 }
 
 }  // namespace col::colcheck

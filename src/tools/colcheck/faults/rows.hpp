@@ -50,7 +50,7 @@ class Skipped : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-// One rank's part in a broadcast, scatter, allgather or alltoall of int32. `say` reports that it has come to a point,
+// One rank's part in the call. `say` reports that it has come to a point,
 // and returns when it may go on. The rank that `copies` says "copying" in the middle of its first copy out of another
 // rank's memory (process_vm_readv), before which a filter of system calls asks. The others say "overwritten" when their
 // call has failed and they have written into their buffers. Throws what the call throws, and Skipped. Returns what is
