@@ -77,14 +77,11 @@ bool Run::wants_backend(std::string_view name) const {
   return std::find(asked.begin(), asked.end(), name) != asked.end();
 }
 
-bool Run::is_required(const std::string& name) const {
-  return std::find(options_.require.begin(), options_.require.end(), name) != options_.require.end();
-}
-
 // Notes that nothing is checked over that backend, and why. Between ranks of one host, nothing is missing without
 // hosts.
 void Run::leave_out(const std::string& name, const std::string& why, Results& results) {
-  if (is_required(name)) throw UsageError("'{}' is required, and cannot be used here: {}", name, why);
+  if (std::ranges::find(options_.require, name) != options_.require.end())
+    throw UsageError("'{}' is required, and cannot be used here: {}", name, why);
   const bool is_extra = name == to_string(Backend::hosts) && options_.backends.empty();
   if (!is_extra) results.unavailable.push_back({name, why});
 }
@@ -203,12 +200,6 @@ std::vector<Selection> Run::selections(Results& results) {
   return all;
 }
 
-std::vector<CaseResult> Run::run_portion(const Portion& portion) {
-  if (portion.kind == Property::Kind::group) return lead_.run(portion.cases);
-  // Drills start ranks of their own.
-  return lead_.share(portion.cases, portion.kind == Property::Kind::alone ? spec_.world_size : 1);
-}
-
 void Run::run_portions(const std::vector<Portion>& portions, Results& results) {
   const auto total =
       std::accumulate(portions.begin(), portions.end(), results.cases.size(),
@@ -222,7 +213,8 @@ void Run::run_portions(const std::vector<Portion>& portions, Results& results) {
   };
   for (const Portion& portion : portions) {
     try {
-      take(run_portion(portion));
+      const int sharing = portion.kind == Property::Kind::alone ? spec_.world_size : 1;  // drills start their own ranks
+      take(portion.kind == Property::Kind::group ? lead_.run(portion.cases) : lead_.share(portion.cases, sharing));
     } catch (RunEnded& ended) {
       take(std::move(ended.own));
       throw;

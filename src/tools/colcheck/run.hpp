@@ -62,7 +62,6 @@ class Run {
   void find_gpus(Results& results, std::vector<Selection>& all);
   void find_nccl(Results& results, std::vector<Selection>& all);
   bool wants_backend(std::string_view name) const;
-  bool is_required(const std::string& name) const;
   void leave_out(const std::string& name, const std::string& why, Results& results);
   void run_portions(const std::vector<Portion>& portions, Results& results);
   void run_until(Deadline deadline, std::vector<Selection> selections, Results& results);
@@ -73,7 +72,6 @@ class Run {
   };
   Chosen chosen() const;
   std::vector<int> numbers_of_ranks() const;
-  std::vector<CaseResult> run_portion(const Portion& portion);
 
   Lead& lead_;
   const Options& options_;

@@ -78,7 +78,7 @@ class Call {
   void lay_out_in_place();
   std::size_t elements(const Bytes& bytes) const { return bytes.size() / size_of(case_.dtype); }
   void assign(Memory& memory, Bytes content, Side side);
-  // What a rank passes where its call does not look: this memory, nothing, a null pointer, or another type.
+  // Gives what a rank passes where its call does not look: this memory, nothing, a null pointer, or another type.
   TensorView ignored(const Memory& memory, std::uint64_t salt) const;
   // A yes or no that depends on the seed. Equal on all ranks unless `salt` differs.
   bool maybe(std::uint64_t salt) const { return mix(case_.seed, 900, salt) % 2 == 0; }

@@ -146,7 +146,7 @@ class Memory::Pages {
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
-  // Of the memory, whose size is a whole number of pages.
+  // The ends of the memory, whose size is a whole number of pages.
   std::byte* begin() const noexcept { return slots[slot_].first.load(std::memory_order_relaxed) + kPage; }
   std::byte* end() const noexcept { return slots[slot_].last.load(std::memory_order_relaxed); }
   bool touched_before() const noexcept { return slots[slot_].touched_first.load(std::memory_order_acquire); }

@@ -23,7 +23,7 @@ struct Part {
   std::size_t own_offset = 0;                                // in bytes: this rank's block in the longer of the two
 };
 
-// What a rank brings and gets. The blocks have count(c, from, to) elements.
+// Gives what a rank brings and gets. The blocks have count(c, from, to) elements.
 Part part_of(const Case& c, int rank, int size, std::size_t (*count)(const Case& c, int from, int to) = &block_count);
 
 // The operator that `rank` passes.

@@ -14,7 +14,7 @@
 
 #include <col/error.hpp>
 
-#include "colcheck/properties/draw.hpp"
+#include "colcheck/engine/draw.hpp"
 
 namespace col::colcheck {
 

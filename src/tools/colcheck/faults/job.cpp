@@ -91,21 +91,6 @@ void read_into(tools::UniqueFd& fd, std::string& text) {
 
 }  // namespace
 
-struct Job::RankSide {
-  tools::UniqueFd talk, output;
-  std::string heard = {};  // the beginning of a line
-  std::vector<std::string> points = {};
-  RankEnd end = {};
-  std::unique_ptr<Process> process = {};
-
-  bool is_at(std::string_view point) const {
-    if (point == "stopped") return process->stopped();
-    return point == "report" ? end.report.has_value() : std::ranges::find(points, point) != points.end();
-  }
-  void listen(std::uint64_t job_started_ns);
-  void look_for_end(double now);
-};
-
 void start_ranks_by(std::string program) {
   rank_starter() = std::move(program);
 }
@@ -138,6 +123,42 @@ std::optional<Report> decode_report(std::string_view line) {
     return std::nullopt;
   }
 }
+
+struct Job::RankSide {
+  tools::UniqueFd talk, output;
+  std::string heard = {};  // the beginning of a line
+  std::vector<std::string> points = {};
+  RankEnd end = {};
+  std::unique_ptr<Process> process = {};
+
+  bool is_at(std::string_view point) const {
+    if (point == "stopped") return process->stopped();
+    return point == "report" ? end.report.has_value() : std::ranges::find(points, point) != points.end();
+  }
+  void listen(std::uint64_t job_started_ns) {
+    read_into(talk, heard);
+    for (std::size_t at = heard.find('\n'); at != std::string::npos; at = heard.find('\n')) {
+      const std::string line = heard.substr(0, at);
+      heard.erase(0, at + 1);
+      constexpr std::string_view kAt = "at ";
+      if (line.starts_with(kAt)) {
+        points.push_back(line.substr(kAt.size()));
+      } else if (auto report = decode_report(line)) {
+        end.reported_at = static_cast<double>(report->at_ns - job_started_ns) * 1e-9;
+        end.report = std::move(*report);
+      }
+    }
+    read_into(output, end.output);
+    if (end.output.size() > kKeptOutput) end.output.erase(0, end.output.size() - kKeptOutput);
+  }
+  void look_for_end(double now) {
+    if (!process->running()) return;
+    if (const auto& ending = process->try_end()) {
+      end.ending = *ending;
+      end.ended_at = now;
+    }
+  }
+};
 
 Job::Job(JobSpec spec)
     : spec_(std::move(spec)),
@@ -215,31 +236,6 @@ double Job::now() const {
 }
 
 // ---- What happens
-
-void Job::RankSide::listen(std::uint64_t job_started_ns) {
-  read_into(talk, heard);
-  for (std::size_t at = heard.find('\n'); at != std::string::npos; at = heard.find('\n')) {
-    const std::string line = heard.substr(0, at);
-    heard.erase(0, at + 1);
-    constexpr std::string_view kAt = "at ";
-    if (line.starts_with(kAt)) {
-      points.push_back(line.substr(kAt.size()));
-    } else if (auto report = decode_report(line)) {
-      end.reported_at = static_cast<double>(report->at_ns - job_started_ns) * 1e-9;
-      end.report = std::move(*report);
-    }
-  }
-  read_into(output, end.output);
-  if (end.output.size() > kKeptOutput) end.output.erase(0, end.output.size() - kKeptOutput);
-}
-
-void Job::RankSide::look_for_end(double now) {
-  if (!process->running()) return;
-  if (const auto& ending = process->try_end()) {
-    end.ending = *ending;
-    end.ended_at = now;
-  }
-}
 
 bool Job::all_ended() const {
   return std::ranges::none_of(sides_, [](const auto& side) { return side->process->running(); });

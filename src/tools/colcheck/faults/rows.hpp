@@ -27,7 +27,7 @@ enum class CallMode : std::uint8_t { blocking, asynchronous, mixed };
 inline constexpr std::uint64_t kChanges = 10, kModes = 3, kFirstOfCounts = 9 * kModes;
 std::vector<Case> program_of(const Case& c, bool odd);
 
-// ---- killed.cpp: Case::variant is the rank, and the step before which it is killed.
+// ---- draws.cpp: Case::variant of `killed` is the rank, and the step before which it is killed.
 void add_killed(Draw& draw);
 int killed_rank(const Case& c);
 std::uint64_t planned_step(const Case& c);

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "colcheck/engine/draw.hpp"
 #include "colcheck/engine/mix.hpp"
-#include "colcheck/properties/draw.hpp"
 #include "colcheck/properties/list.hpp"
 #include "core/clock/clock.hpp"
 

@@ -7,8 +7,8 @@
 #include <random>
 
 #include "colcheck/engine/covering.hpp"
+#include "colcheck/engine/draw.hpp"
 #include "colcheck/engine/mix.hpp"
-#include "colcheck/properties/draw.hpp"
 #include "colcheck/properties/list.hpp"
 
 namespace col::colcheck {

@@ -17,9 +17,9 @@
 #include <fmt/format.h>
 
 #include "colcheck/engine/call.hpp"
+#include "colcheck/engine/draw.hpp"
 #include "colcheck/engine/element.hpp"
 #include "colcheck/engine/mix.hpp"
-#include "colcheck/properties/draw.hpp"
 #include "colcheck/properties/list.hpp"
 #include "launch/job/small_file.hpp"
 #include "launch/place/cpu_quota.hpp"

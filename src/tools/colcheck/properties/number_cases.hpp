@@ -11,9 +11,9 @@
 
 #include <fmt/format.h>
 
+#include "colcheck/engine/draw.hpp"
 #include "colcheck/engine/element.hpp"
 #include "colcheck/engine/reduction.hpp"
-#include "colcheck/properties/draw.hpp"
 
 namespace col::colcheck {
 

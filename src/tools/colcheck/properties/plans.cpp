@@ -10,7 +10,7 @@
 
 #include <col/select.hpp>
 
-#include "colcheck/properties/draw.hpp"
+#include "colcheck/engine/draw.hpp"
 #include "colcheck/properties/list.hpp"
 
 namespace col::colcheck {

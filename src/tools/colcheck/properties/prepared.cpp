@@ -1,7 +1,7 @@
 // Calls that are prepared once and started again: <col/prepared.hpp>.
 #include "colcheck/engine/call.hpp"
+#include "colcheck/engine/draw.hpp"
 #include "colcheck/engine/mix.hpp"
-#include "colcheck/properties/draw.hpp"
 #include "colcheck/properties/list.hpp"
 
 namespace col::colcheck {

@@ -12,8 +12,8 @@
 #include <col/group.hpp>
 
 #include "colcheck/engine/call.hpp"
+#include "colcheck/engine/draw.hpp"
 #include "colcheck/engine/property.hpp"
-#include "colcheck/properties/draw.hpp"
 
 namespace col::colcheck {
 

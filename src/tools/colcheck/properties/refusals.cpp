@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 
 #include "colcheck/engine/call.hpp"
+#include "colcheck/engine/draw.hpp"
 #include "colcheck/engine/mix.hpp"
-#include "colcheck/properties/draw.hpp"
 #include "colcheck/properties/list.hpp"
 
 namespace col::colcheck {
@@ -199,7 +199,7 @@ struct Mistake {
 };
 void make_none(Attempt& /*a*/) {}  // it is in the call itself
 
-// Those of `wrong_arguments`, and then those of `aliasing`. Case::variant is the number.
+// The rows of `wrong_arguments`, and then those of `aliasing`. Case::variant is the number.
 constexpr std::array kMistakes = {
     Mistake{"a root too large", &has_root, [](Attempt& a) { a.options.root = a.size; }},
     Mistake{"a negative root", &has_root, [](Attempt& a) { a.options.root = -1; }},

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "colcheck/engine/call.hpp"
+#include "colcheck/engine/draw.hpp"
 #include "colcheck/engine/mix.hpp"
-#include "colcheck/properties/draw.hpp"
 #include "colcheck/properties/list.hpp"
 
 namespace col::colcheck {

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "colcheck/engine/call.hpp"
+#include "colcheck/engine/draw.hpp"
 #include "colcheck/engine/mix.hpp"
-#include "colcheck/properties/draw.hpp"
 #include "colcheck/properties/list.hpp"
 
 namespace col::colcheck {

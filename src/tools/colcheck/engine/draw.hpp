@@ -65,7 +65,8 @@ class Draw {
 
   // ---- Cases that are about a primitive
 
-  // Those of the selection; none if there is no number of ranks, or if it has no place for what is chosen by default.
+  // The backends of the selection; none if there is no number of ranks, or if it has no place for what is chosen by
+  // default.
   std::vector<std::string> backends() const;
   // Its root is drawn; it has no type and no count. Without `ranks`, it has the next of their numbers.
   Case next(const std::string& backend, Primitive primitive, std::uint64_t variant = 0, int ranks = 0);

@@ -1,4 +1,4 @@
-#include "colcheck/properties/draw.hpp"
+#include "colcheck/engine/draw.hpp"
 
 #include <algorithm>
 #include <utility>
