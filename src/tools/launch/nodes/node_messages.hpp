@@ -18,6 +18,7 @@
 #include "json/json_fields.hpp"
 #include "launch/job/assignment.hpp"
 #include "launch/job/job_result.hpp"
+#include "launch/job/job_spec.hpp"
 #include "launch/pmi/pmi_server.hpp"
 #include "launch/report/job_story.hpp"
 
