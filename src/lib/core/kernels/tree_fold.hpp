@@ -11,7 +11,7 @@
 namespace col::core {
 
 // As fold(), but neighbours of `inputs` are combined level by level, and an odd last one goes up as it is. Requires:
-// ranks > 0, and elements of at most kMaxReducedBytes.
+// ranks > 0, more than one input, and elements of at most kMaxReducedBytes.
 void tree_fold(const Op& op, DType dtype, bool wide, std::span<const std::byte* const> inputs, std::size_t ranks,
                FoldTarget first, FoldTarget second, std::size_t count);
 
