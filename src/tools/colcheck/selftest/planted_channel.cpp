@@ -123,7 +123,7 @@ Ticket PlantedChannel::start_native(const col::Request& given, WaitContext& wait
   stage(request, traffic, arithmetic);
   exchange(request, traffic, reduces ? arithmetic.working_type() : dtype_of(request), wait);
   if (is_tree)
-    write(request.out, 0, arithmetic.result(folded_in_tree(arithmetic, request.shares, request.out.count)));
+    write_tree(request, arithmetic);
   else if (reduces && !order_.empty())
     write(request.out, 0, arithmetic.result(folded(arithmetic, traffic.from[index(order_.front())]->count)));
   else if (!reduces)
@@ -245,6 +245,19 @@ Bytes PlantedChannel::folded_in_tree(const Arithmetic& arithmetic, std::span<con
     all.insert(all.end(), own.begin(), own.end());
   }
   return tree_of(arithmetic, std::move(all), count);
+}
+
+// The part of the result that this rank gets.
+void PlantedChannel::write_tree(const col::Request& request, const Arithmetic& arithmetic) const {
+  const CollectiveRow& row = row_of(request.collective);
+  if (!row.has_output(rank_ == request.root)) return;
+  Bytes whole = arithmetic.result(folded_in_tree(arithmetic, request.shares, length_of_one(request, rank_, size_)));
+  const auto own = request.in_counts.begin() + (row.has_counts() ? rank_ : 0);
+  const std::size_t before = row.has_counts()           ? std::reduce(request.in_counts.begin(), own)
+                             : row.out == Extent::block ? index(rank_) * request.out.count
+                                                        : 0;
+  const auto begin = whole.begin() + static_cast<std::ptrdiff_t>(before * size_of(request.out.dtype));
+  write(request.out, 0, {begin, begin + static_cast<std::ptrdiff_t>(request.out.bytes())});
 }
 
 void PlantedChannel::write_blocks(const col::Request& request, const Traffic& traffic) const {

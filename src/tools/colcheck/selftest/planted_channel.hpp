@@ -40,6 +40,8 @@ struct Traffic {
 };
 
 Traffic traffic_of(const col::Request& request, int rank, int size);
+// In the tree's order, the elements of one contribution. Requires: the shares.
+std::size_t length_of_one(const col::Request& request, int rank, int size);
 
 // What a rank sends from.
 ConstTensorView source_of(const col::Request& request);
@@ -100,6 +102,7 @@ class PlantedChannel final : public Channel {
   Bytes folded(const Arithmetic& arithmetic, std::size_t count) const;
   Bytes folded_in_tree(const Arithmetic& arithmetic, std::span<const std::size_t> shares, std::size_t count) const;
   static Bytes tree_of(const Arithmetic& arithmetic, std::vector<Bytes> level, std::size_t count);
+  void write_tree(const col::Request& request, const Arithmetic& arithmetic) const;
   void write_blocks(const col::Request& request, const Traffic& traffic) const;
   void write(TensorView output, std::size_t offset, const Bytes& block) const;
   void harm_buffers(const col::Request& request, int root) const;

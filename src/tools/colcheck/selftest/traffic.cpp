@@ -1,6 +1,7 @@
 #include "colcheck/selftest/planted_channel.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "common/reference.hpp"
 
@@ -34,11 +35,20 @@ tools::ReferenceCall call_of(const col::Request& request, int rank, int size) {
 
 }  // namespace
 
+std::size_t length_of_one(const col::Request& request, int rank, int size) {
+  const CollectiveRow& row = row_of(request.collective);
+  if (row.has_counts()) return std::reduce(request.in_counts.begin(), request.in_counts.end());
+  if (row.out == Extent::block) return request.out.count * static_cast<std::size_t>(size);
+  const bool has_output = row.has_output(rank == request.root);
+  return has_output ? request.out.count : request.in.count / request.shares[static_cast<std::size_t>(rank)];
+}
+
 Traffic traffic_of(const col::Request& request, int rank, int size) {
   if (request.order == Order::tree) {  // all that a rank gives goes to every other one
     Traffic traffic;
     traffic.to.assign(static_cast<std::size_t>(size), Block{0, request.in.count});
-    for (const std::size_t share : request.shares) traffic.from.emplace_back(Block{0, share * request.out.count});
+    const std::size_t length = length_of_one(request, rank, size);
+    for (const std::size_t share : request.shares) traffic.from.emplace_back(Block{0, share * length});
     return traffic;
   }
   const tools::ReferenceCall call = call_of(request, rank, size);
