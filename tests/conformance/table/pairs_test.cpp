@@ -51,8 +51,7 @@ void run_world(const std::string& backend, int ranks, const std::vector<Case>& c
 void run_pairs(std::uint64_t seed) {
   Selection selection{.seed = seed, .backends = usable_backends(), .ranks = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16}};
   for (const std::string& backend : selection.backends) selection.natives[backend] = natives(backend);
-  std::vector<Case> cases;
-  kExact.cases(selection, cases);
+  const std::vector<Case> cases = cases_of(kExact, selection);
   fmt::print("seed {:#x}: {} cases\n", seed, cases.size());
   INFO(fmt::format("seed {:#x}", seed));
   CHECK(cases.size() > 1000);
