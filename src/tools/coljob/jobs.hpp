@@ -39,7 +39,7 @@ struct UnnamedPage {
   std::string path;  // /proc/<pid>/fd/<number>, as long as that process lives
 };
 
-// Of processes of this user whose pids mean the same here. Each page once.
+// Pages of this user's processes whose pids mean the same here. Each page once.
 std::vector<UnnamedPage> find_unnamed_pages();
 
 }  // namespace col::coljob

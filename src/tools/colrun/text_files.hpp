@@ -32,7 +32,7 @@ std::vector<std::string> parse_env_file(std::string_view text, const std::string
 // `path` is for messages. Throws UsageError that names the line.
 std::vector<launch::HostSpec> parse_hostfile(std::string_view text, const std::string& path);
 
-// Whether `scheduler` gives a list of hosts, so that colrun has to start itself on the others: PBS and LSF do. Slurm
+// True if `scheduler` gives a list of hosts, so that colrun has to start itself on the others: PBS and LSF do. Slurm
 // and Kubernetes start a colrun on each node.
 bool gives_hosts(launch::Scheduler scheduler);
 

@@ -230,7 +230,7 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
   copy_counts(request.out_counts, owned->out_counts, owned->out_displacements);
   // On ranks other than the root, MPI's counts have no meaning.
   const bool ignored = row_of(request.collective).counts == BlockCounts::root && request.root != shape_.rank;
-  // What not all ranks know is not for the selection.
+  // The selection must not look at what only some ranks know.
   const std::size_t common = key.knows_shares || !row_of(key.collective).rooted ? key.length : 0;
   Case c{request, key, {}, key.is_tree ? common * size_of(key.dtype) : selection_bytes(request, shape_)};
   c.plan = {.collective = request.collective,

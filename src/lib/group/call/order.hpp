@@ -18,7 +18,7 @@ namespace col::group {
 // The order of a call: its own, else that of its group. Throws invalid_argument if no call has that order.
 Order order_of(Collective collective, const Options& options, Order of_group);
 
-// Of a call in the tree's order: the elements of one contribution. Nothing where this rank does not know it: away from
+// The elements of one contribution of a call in the tree's order. Nothing where this rank does not know it: away from
 // the root of a reduce, which alone has an output.
 std::optional<std::size_t> length_of_one(const Request& request, const Shape& shape);
 

@@ -28,8 +28,8 @@ struct Rule {
   std::uint64_t seed = 1;
 };
 
-// What the medians of launches say. One launch is one observation: its samples share a placement in memory, a state of
-// the machine and a moment, so more of them say little more.
+// The verdict of the medians of launches. One launch is one observation: its samples share a placement in memory, a
+// state of the machine and a moment, so more of them say little more.
 struct Effect {
   double median_a = 0, median_b = 0;  // of the launches
   // B over A. Interleaved: of the remainders, after each launch is divided by the median of the six around it (its own
@@ -38,7 +38,7 @@ struct Effect {
   // The 95 % interval of the ratio. By the rank-sum test, in which three launches count as one observation, as in
   // launch_interval(); interleaved, by bootstrap. From 0 to infinity with too few launches.
   Interval interval = {};
-  // Of the rank-sum test: by Mann and Whitney; interleaved, by exchange of the remainders within pairs.
+  // The rank-sum test's: by Mann and Whitney; interleaved, by exchange of the remainders within pairs.
   double p = 1;
   double smallest_p = 1;  // the smallest p that this number of launches can give
   // Above 1 if launches are similar to the ones before them; p takes this into account. Always 1 if interleaved.

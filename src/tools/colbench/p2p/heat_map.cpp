@@ -19,7 +19,7 @@ constexpr double kDeviations = 5;
 constexpr std::size_t kLeastValues = 3;
 constexpr std::size_t kMostNamed = 8;
 
-// What a value must exceed to be slower than the rest.
+// A value must exceed this to be slower than the rest.
 struct Threshold {
   explicit Threshold(std::span<const PairTime> times) {
     std::vector<double> values;

@@ -1,4 +1,4 @@
-// Which pairs of ranks, and which ranks, are slower than the rest. All functions are pure.
+// The pairs of ranks, and the ranks, that are slower than the rest. All functions are pure.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,7 @@
 
 namespace col::colbench {
 
-// What one rank says of itself. Trivially copyable: gathered as it is. Empty texts are unknown.
+// A rank says this of itself. Trivially copyable: gathered as it is. Empty texts are unknown.
 struct Whereabouts {
   std::array<char, 64> boot = {};  // another one with every boot of every machine
   std::array<char, 64> network_namespace = {}, pid_namespace = {};
@@ -31,7 +31,7 @@ Whereabouts own_whereabouts(int gpu = -1);
 std::string gpus_of(std::span<const Whereabouts> ranks);
 
 bool share_host(const Whereabouts& a, const Whereabouts& b);
-// Whether process numbers have the same meaning for both.
+// True if process numbers have the same meaning for both.
 bool share_processes(const Whereabouts& a, const Whereabouts& b);
 
 // A number for each rank, from 0 in the order of the ranks: equal for those that share a host and its network. Where

@@ -85,7 +85,7 @@ void store_element(void* to, DType dtype, double value) {
   });
 }
 
-// Of a complex number its real part; no number if the other part is not 0.
+// A complex number's real part; no number if the other part is not 0.
 double load_element(const void* from, DType dtype) {
   if (is_opaque(dtype)) return load_opaque(from, dtype);
   // A boolean is read as its byte, which may be neither 0 nor 1.

@@ -63,7 +63,7 @@ void fill_elements(std::byte* to, DType dtype, std::size_t count, Value value) {
 inline double kept(std::int64_t value, DType dtype) {
   return dtype == DType::boolean ? value != 0 : static_cast<double>(value);
 }
-// Whether the element at `from` is `expected` (averages and products of narrow floats may be off by rounding).
+// True if the element at `from` is `expected` (averages and products of narrow floats may be off by rounding).
 // `averaged`: as an average over so many ranks, which NCCL divides before it adds, and rounds each time; 0: it was
 // moved, and must be exact.
 bool is_element(const void* from, DType dtype, double expected, int averaged = 1);

@@ -33,7 +33,7 @@ void add_any_ranks(Draw& draw) {
                           }});
 }
 
-// What each rank gives. In half of the calls, all give something; in others, ranks that give nothing are common. It
+// Shares of the ranks. In half of the calls, all give something; in others, ranks that give nothing are common. It
 // depends on the number of contributions alone: in a group that comes again, calls that name so many share them alike.
 std::vector<std::size_t> shares_of(int ranks, std::size_t total) {
   const auto n = static_cast<std::size_t>(ranks);

@@ -26,7 +26,7 @@ ProcessInfo read_process(pid_t pid);
 struct ProcessSample {
   double cpu_seconds = 0;  // of all its threads
   std::uint64_t rss_bytes = 0;
-  // Of its main thread; 0 where the kernel does not count it.
+  // The main thread's; 0 where the kernel does not count it.
   double on_cpu_seconds = 0;
   double queued_seconds = 0;  // ready to run, with no processor
 };

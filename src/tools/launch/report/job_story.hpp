@@ -61,7 +61,7 @@ struct CallSite {
   std::uint64_t bytes = 0;  // of the buffers that all ranks have in common
   double seconds = 0;       // in calls that have waited, or are long: from the first wait, or the begin, to the end
 
-  // Of the calls that were seen on all ranks of the group on this host, or on all its hosts:
+  // About the calls that were seen on all ranks of the group on this host, or on all its hosts:
   std::uint64_t compared = 0;
   double waited = 0;       // seconds for the last one to come
   std::uint64_t last = 0;  // how often this rank was that one
@@ -72,7 +72,7 @@ struct CallSite {
   double doubt = 0;           // seconds: who was last by less than that is not known, between hosts
 };
 
-// What the rank's main thread did, as the kernel and looks at its record tell.
+// The rank's main thread, as the kernel and looks at its record tell.
 struct OwnTime {
   double seconds = 0;  // how long it was looked at
   double outside = 0;  // of these, in none of col's calls
@@ -89,7 +89,7 @@ struct CallTimes {
   std::optional<double> distance;
 };
 
-// What a rank has done and used since somebody began to look. Two of them make rates.
+// A rank's calls and its use since somebody began to look. Two of them make rates.
 struct RankUse {
   std::uint64_t at_ns = 0;           // by the clock of the rank's host, as RankActivity::since_ns
   std::optional<double> calls = {};  // that have ended; nothing of a rank that does not use col
@@ -153,7 +153,7 @@ struct JobStory {
   std::vector<EpochStory> epochs = {};  // of a job whose ranks go on in epochs
 };
 
-// What a question about the ranks of a job asks for.
+// The parts of a question about the ranks of a job.
 struct AskedFor {
   int calls = 0;        // so many of the last ones of each rank
   bool stacks = false;  // where each rank is in its program

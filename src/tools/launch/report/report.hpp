@@ -55,7 +55,7 @@ std::optional<Slow> find_slow(const JobStory& story);
 // The sentence, and a table of all groups and kinds of calls. Empty if nothing was watched.
 tools::Part slow_part(const JobStory& story);
 
-// Who came last to the calls of groups that have ranks on several hosts.
+// The ranks that came last to the calls of groups that have ranks on several hosts.
 //
 // Makes CallSite::compared, waited, last and late of such groups anew, from the calls that all ranks have sampled, and
 // removes the samples, which are much. A second time, it changes nothing. As between ranks of one host, only durations

@@ -175,7 +175,7 @@ double doubt_of(const Members& members) {
   return distances[0] + distances[1];
 }
 
-// Whether all ranks of their hosts that are in the group are there. One of them may have samples of another group of
+// True if all ranks of their hosts that are in the group are there. One of them may have samples of another group of
 // the same name, and then somebody else would be taken for the last one.
 bool are_all(const Members& members) {
   std::map<int, int> here;
@@ -210,7 +210,7 @@ void compare(const Members& members) {
     nodes.insert(member.rank->node_rank);
     all_calls += static_cast<double>(member.site->calls) / static_cast<double>(members.size());
   }
-  // Those that all have sampled stand for all.
+  // The calls that all have sampled stand for all.
   const double weight = all_calls / static_cast<double>(calls.size());
   std::vector<double> last(members.size());
   for (const Member& member : members) {

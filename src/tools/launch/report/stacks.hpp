@@ -108,7 +108,7 @@ std::vector<std::string> trim_stack(std::string_view output, std::size_t most_li
 // The lines as one text, without what differs between processes that do the same: addresses and thread numbers.
 std::string stack_key(const std::vector<std::string>& lines);
 
-// What the kernel says about a process, without a debugger: one line for each thread: its state, its system call, and
+// The kernel's words about a process, without a debugger: one line for each thread: its state, its system call, and
 // where it waits in the kernel. For a thread that no signal can reach, the kernel's own stack follows, if it may be
 // read. At most `most_lines`. Empty if the process has ended.
 //

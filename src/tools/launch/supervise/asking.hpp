@@ -33,7 +33,7 @@ class Questions {
 
   // The ranks of this node.
   void on_own(int number, JobStory story);
-  // What the meeting says: whom it has asked, which start it is, and the ranks that have ended.
+  // The meeting says: whom it has asked, which start it is, and the ranks that have ended.
   void on_asked(int number, JobStory story);
   void on_answer(int number, int node_rank, JobStory story);
   void tick(Time now);

@@ -61,7 +61,7 @@ class MetricsServer {
   int next_ = 0;
 };
 
-// What the ranks of a job do, in the text format of Prometheus. Requires: RankStory::last is from this moment.
+// The ranks of a job and their work, in the text format of Prometheus. Requires: RankStory::last is from this moment.
 std::string metrics_text(const JobStory& story);
 
 }  // namespace col::launch

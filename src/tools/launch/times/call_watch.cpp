@@ -35,7 +35,7 @@ double in_seconds(std::uint64_t ns) {
 
 using State = RankActivity::State;
 
-// Of the wait that a rank is in, which the recorder has only when it ends.
+// The wait that a rank is in, which the recorder has only when it ends.
 double present_wait(const RankStory& rank) {
   if (!rank.last || rank.last->state != State::waiting || rank.seen_ns <= rank.last->since_ns) return 0;
   return static_cast<double>(rank.seen_ns - rank.last->since_ns) / 1e9;
@@ -228,7 +228,7 @@ RankUse UseMeter::use_of(const RankRecord& record, const RankStory& rank) {
   const RankTimes times = record.times_since(seen.noted, is_known);
   if (is_known && times.noted >= seen.noted && !times.calls.empty()) {
     const auto ended = static_cast<double>(std::ranges::count_if(times.calls, &TimedCall::ended));
-    // Of those that were overwritten, as of the others.
+    // The same of those that were overwritten, as of the others.
     const double weight = static_cast<double>(times.noted - seen.noted) / static_cast<double>(times.calls.size());
     seen.calls += ended * weight;
     seen.bytes += data_in(times.calls) * weight;

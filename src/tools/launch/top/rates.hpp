@@ -11,7 +11,7 @@
 
 namespace col::launch {
 
-// What processes use of the GPUs, as NVML, the library of NVIDIA's driver, tells. Without it, nothing is known.
+// The processes' use of the GPUs, as NVML, the library of NVIDIA's driver, tells. Without it, nothing is known.
 struct GpuUse {
   std::uint64_t memory_bytes = 0;  // on all GPUs
   std::optional<int> busy;         // percent of the time in which its GPU ran kernels, of any process

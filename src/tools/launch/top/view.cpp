@@ -324,7 +324,7 @@ void Watching::pass_output() {
       done += std::max<ssize_t>(written, 0);
     }
     passed_ += count;
-    // What has been passed takes no more room. No harm where the file system cannot.
+    // A part that has been passed takes no more room. No harm where the file system cannot.
     static_cast<void>(::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, passed_));
   }
 }
