@@ -1,6 +1,7 @@
 """Ranks that a test may kill. They begin with torch imported, and serve one test."""
 
 import tempfile
+import textwrap
 
 import processes
 
@@ -35,3 +36,22 @@ def run(size, function, *args):
                 process.join(5)
                 process.kill()
     return results
+
+
+def check_replaced(folder, program):
+    """Runs a program on three ranks, and with a fourth that joins while the one that its argument names dies. In either case
+    each prints epoch, size and a result, and the result is the same."""
+
+    def results(directory, ranks, killed):
+        directory.mkdir()
+        words = "-c", textwrap.dedent(program), killed
+        started = [processes.start_alone(rank, max(3, rank + 1), directory, *words) for rank in range(ranks)]
+        said = [processes.finish(process) for process in started]
+        assert [code for code, _, _ in said] == [-9 if rank == killed else 0 for rank in range(ranks)], said
+        return [out.split(maxsplit=2) for _, out, _ in said if out]
+
+    (want,) = {tuple(found) for found in results(folder / "undisturbed", 3, -1)}
+    assert want[:2] == ("0", "3")
+    for killed in 0, 2:
+        found = results(folder / f"without-{killed}", 4, killed)
+        assert found == [["1", "3", want[2]]] * 3, found

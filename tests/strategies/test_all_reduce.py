@@ -3,7 +3,6 @@
 import os
 import random
 import signal
-import textwrap
 
 import numpy as np
 import pytest
@@ -307,19 +306,7 @@ TAKES_A_PLACE = """
 def test_a_newcomer_takes_the_state_of_the_others(tmp_path):
     """Its own parameters were others, and it has no state of the optimizer."""
 
-    def results(directory, ranks, killed):
-        directory.mkdir()
-        program = textwrap.dedent(TAKES_A_PLACE)
-        started = [processes.start_alone(rank, max(3, rank + 1), directory, "-c", program, killed) for rank in range(ranks)]
-        said = [processes.finish(process) for process in started]
-        assert [code for code, _, _ in said] == [-9 if rank == killed else 0 for rank in range(ranks)], said
-        return [out.split(maxsplit=2) for _, out, _ in said if out]
-
-    (want,) = {tuple(found) for found in results(tmp_path / "undisturbed", 3, -1)}
-    assert want[:2] == ("0", "3")
-    for killed in 0, 2:
-        found = results(tmp_path / f"without-{killed}", 4, killed)
-        assert found == [["1", "3", want[2]]] * 3, found
+    mortal.check_replaced(tmp_path, TAKES_A_PLACE)
 
 
 def some_are_a_step_behind(group):

@@ -2,14 +2,12 @@
 
 import os
 import signal
-import textwrap
 
 import numpy as np
 import pytest
 
 import col
 import mortal
-import processes
 import ranks
 from col.strategies import SGD, Adam, Zero
 from col.strategies.copies import Held, Offer, choose
@@ -207,19 +205,7 @@ TAKES_A_PLACE = """
 
 
 def test_a_newcomer_takes_a_shard_and_the_bits_are_those_of_an_undisturbed_run(tmp_path):
-    def results(directory, ranks, killed):
-        directory.mkdir()
-        program = textwrap.dedent(TAKES_A_PLACE)
-        started = [processes.start_alone(rank, max(3, rank + 1), directory, "-c", program, killed) for rank in range(ranks)]
-        said = [processes.finish(process) for process in started]
-        assert [code for code, _, _ in said] == [-9 if rank == killed else 0 for rank in range(ranks)], said
-        return [out.split(maxsplit=2) for _, out, _ in said if out]
-
-    (want,) = {tuple(found) for found in results(tmp_path / "undisturbed", 3, -1)}
-    assert want[:2] == ("0", "3")
-    for killed in 0, 2:
-        found = results(tmp_path / f"without-{killed}", 4, killed)
-        assert found == [["1", "3", want[2]]] * 3, found
+    mortal.check_replaced(tmp_path, TAKES_A_PLACE)
 
 
 def of_a_derived_group(group):
@@ -242,9 +228,18 @@ def of_a_derived_group(group):
         Zero(group, np.ones(5), SGD(0.1), copies=group.rank == 0)
 
 
+def of_one_rank(group):
+    """It is its own neighbour."""
+    parameter = np.ones(5)
+    strategy = Zero(group, parameter, SGD(1.0), copies=True)
+    strategy.step(np.ones(5))
+    assert strategy.memory()["copies"] == 2 * 5 * 8
+    np.testing.assert_array_equal(parameter, np.zeros(5))
+
+
 def test_a_group_without_epochs_and_what_is_wrong():
     ranks.run(2, of_a_derived_group)
-    ranks.run(1, lambda group: Zero(group, np.ones(5), SGD(0.1), copies=True).step(np.ones(5)))
+    ranks.run(1, of_one_rank)
 
 
 # ---- The choice

@@ -88,13 +88,13 @@ class Zero:
         """Bytes that this rank holds: parameters, and the program's gradients of them, whole; optimizer: the state of its
         shard (torch's optimizers make it in the first step); buffers: of this strategy, one vector of all parameters and two
         of a shard; copies: with copies, four times the optimizer's state and a shard of the parameters: this rank's own
-        ones and those of the rank before, after each of the last two steps."""
+        ones and those of the rank before, after each of the last two steps; twice, where there is one rank alone."""
         whole, size, length = self._model.size, self._model.itemsize, self._shards.length
         optimizer = self._optimizer.state_bytes
         return {
             "parameters": whole * size, "gradients": whole * size, "optimizer": optimizer,
             "buffers": length * (self._shards.count + 2) * size,
-            "copies": 4 * (optimizer + length * size) if self._copies else 0,
+            "copies": 2 * min(2, self._shards.count) * (optimizer + length * size) if self._copies else 0,
         }  # fmt: skip
 
     # ---- After the loss of a rank
@@ -104,8 +104,8 @@ class Zero:
         col.PeerLost, Aborted or Timeout. Needs copies=True.
 
         `group` is then another one, as after AllReduce.recover(), and the state is cut into as many shards as it has ranks. All
-        have the parameters of the last step that any of them has completed, or of the one behind it, of which all shards are
-        left. Returns `steps`, which says where to go on; gradients of a step that failed are gone. Waits for `wait` seconds
+        have the parameters of the last step of which all shards are left: no step is lost that any of them has completed.
+        Returns `steps`, which says where to go on; gradients of a step that failed are gone. Waits for `wait` seconds
         at most until there are as many ranks as before. Blocks, for a few times the group's timeout at most. After another
         error that is a loss, call it again. Raises PeerLost on all ranks if two neighbours are lost at once: it names them
         and the checkpoint to go back to. Under colrun, this needs --keep-going. Raises IoError if the lost rank served the
